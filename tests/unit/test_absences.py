@@ -36,7 +36,7 @@ NODE_MODULES = (
 )
 """Everything that a server, worker or evaluator imports."""
 TOO_HEAVY_FOR_A_NODE = (
-    "pydantic", "typer", "click", "rich", "matplotlib", "plotext", "scipy", "ruamel", "pooch", "docker",
+    "pydantic", "typer", "click", "rich", "matplotlib", "scipy", "ruamel", "pooch", "docker",
     "pyroute2", "torch._dynamo",
 )  # fmt: skip
 UNSAFE_MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}

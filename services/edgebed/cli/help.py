@@ -1,4 +1,4 @@
-"""How help looks: what is typed and nothing else, with examples of each command below it."""
+"""What commands have in common: how their help looks, with examples below it, and that they begin quickly."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -7,6 +7,8 @@ from typing import Any
 from typer._click.core import Context
 from typer._click.formatting import HelpFormatter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from edgebed.cli.as_typed import take_as_typed
 
 TYPED = {Path: "PATH", int: "N", str: "TEXT"}
 """What stands for a value of a type in help."""
@@ -71,6 +73,11 @@ def epilog(command: str) -> str:
 class Command(TyperCommand):
     """A command whose help shows what is typed."""
 
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read what is typed."""
+        take_as_typed(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the help."""
         _tidy(self.get_params(ctx))
@@ -84,6 +91,11 @@ class Command(TyperCommand):
 
 class Group(TyperGroup):
     """A group of commands whose help shows what is typed."""
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        """Read what is typed."""
+        take_as_typed(self.get_params(ctx))
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the help."""

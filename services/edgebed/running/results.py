@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.plan import Plan
 from edgebed.journal import summary as summaries
-from edgebed.journal.checkpoints import read_checkpoint
 from edgebed.journal.journal import Entry, read_journal
 from edgebed.journal.outcome import outcome_of
 from edgebed.journal.run_folder import RunFolder, TrialFolder, list_runs, runs_of, runs_root
@@ -66,6 +65,8 @@ class Trial:
 
         `plan.nodes[0].task.layout` has the names and shapes of its tensors, in order.
         """
+        from edgebed.journal.checkpoints import read_checkpoint  # loads what trains shards, too
+
         return read_checkpoint(self.folder.final_checkpoint).theta
 
     def model(self) -> "nn.Module":

@@ -1,17 +1,20 @@
 """The accuracy of a run's trials against their bytes, as a chart of characters."""
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
-import plotext
 
 from edgebed.core.quantities import bytes_text
 from edgebed.journal.series import Series
+from edgebed.reports.writing.character_chart import Axis, Line, chart_lines
 
 MARKERS = "xo+*#@"
-COLOURS = ("blue+", "orange+", "green+", "magenta+", "cyan+", "red+")
-CHART_ROWS = 18
+COLOURS = (94, 93, 92, 95, 96, 91)
+"""What escape sequences call bright blue, yellow, green, magenta, cyan and red."""
+CHART_ROWS = 14
+"""Rows inside the frame."""
 TRAFFIC_LABEL = "bytes up and down: pushes and the models sent back (logarithmic)"
 INGRESS_LABEL = "bytes up: payload of the pushes alone (logarithmic)"
 AXIS_MIN = 0.01
@@ -27,33 +30,32 @@ def accuracy_chart(trials: Mapping[str, Series], *, columns: int = 80, colours: 
     """
     measured = {name: series.evaluations for name, series in trials.items() if series.evaluations.ingress_bytes.any()}
     is_known = all(np.isfinite(each.egress_bytes).all() for each in measured.values())
-    curves: dict[str, tuple[list[float], list[float]]] = {}
+    curves: dict[str, list[tuple[float, float]]] = {}
     for name, each in measured.items():
         x, y = each.traffic_bytes if is_known else each.ingress_bytes, each.accuracy
         seen = (x > 0) & np.isfinite(y)  # The initial model has cost nothing and has no place on a logarithmic axis.
         if seen.any():
-            curves[name] = (np.log10(x[seen]).tolist(), (100 * y[seen]).tolist())
+            curves[name] = list(zip(np.log10(x[seen]).tolist(), (100 * y[seen]).tolist(), strict=True))
     if not curves:
         return ""
-    figure = plotext.figure.clear()
-    figure.plot_size(columns, CHART_ROWS).theme("colorless")
-    key = []
-    for index, (name, (logarithms, percents)) in enumerate(curves.items()):
+    lines, key = [], []
+    for index, (name, points) in enumerate(curves.items()):
         symbol = MARKERS[index % len(MARKERS)]
-        pixel = plotext.pixel(COLOURS[index % len(COLOURS)]) if colours else plotext.pixel()
-        signal = figure.signal(logarithms, percents, marker=plotext.marker(symbol, pixel))
-        figure.draw(signal.lines())
+        colour = COLOURS[index % len(COLOURS)]
+        lines.append(Line(f"\x1b[{colour}m{symbol}\x1b[0m" if colours else symbol, points))
         key.append(f"{symbol} {name}")
-    low, high = _ends(value for x, _ in curves.values() for value in x)
-    ticks = _decades(low, high)
-    figure.ruler("x").ticks(ticks, [bytes_text(10**tick) for tick in ticks]).lim(*_axis(low, high))
-    low, high = _ends(value for _, y in curves.values() for value in y)
-    ticks = _nice_ticks(low, high)
-    figure.ruler("y").ticks(ticks, [f"{tick:g}" for tick in ticks]).lim(*_axis(low, high))
-    figure.label(TRAFFIC_LABEL if is_known else INGRESS_LABEL, "x")
-    text = str(figure.build().string())
-    lines = (text if colours else plotext.uncolorize(text)).rstrip().splitlines()
-    return "\n".join([*_key_lines(key, columns), *(line.rstrip() for line in lines)])
+    x_low, x_high = _ends(x for points in curves.values() for x, _ in points)
+    y_low, y_high = _ends(y for points in curves.values() for _, y in points)
+    chart = chart_lines(
+        lines,
+        Axis(*_limits(x_low, x_high), [(tick, bytes_text(10**tick)) for tick in _decades(x_low, x_high)]),
+        Axis(*_limits(y_low, y_high), [(tick, f"{tick:g}") for tick in _nice_ticks(y_low, y_high)]),
+        columns=columns,
+        rows=CHART_ROWS,
+    )
+    label = TRAFFIC_LABEL if is_known else INGRESS_LABEL
+    below = (line.center(columns).rstrip() for line in textwrap.wrap(label, columns))
+    return "\n".join([*_key_lines(key, columns), *chart, *below])
 
 
 def _ends(values: Iterable[float]) -> tuple[float, float]:
@@ -62,8 +64,8 @@ def _ends(values: Iterable[float]) -> tuple[float, float]:
     return min(every), max(every)
 
 
-def _axis(low: float, high: float) -> tuple[float, float]:
-    """The limits of an axis for data from `low` to `high`, which else take their ticks' place; never equal."""
+def _limits(low: float, high: float) -> tuple[float, float]:
+    """The ends of an axis for data from `low` to `high`; never equal."""
     margin = max(0.0, AXIS_MIN - (high - low)) / 2
     return low - margin, high + margin
 
