@@ -26,13 +26,16 @@ CONVERSIONS: dict[Any, Callable[[Any], Any]] = {
 class AsTyped(RuntimeParam):
     """The conversion of a parameter whose values need no check."""
 
-    def _coerce_value(self, value: Any, param: Any, ctx: Context) -> Any:  # noqa: ARG002 - typer's own signature
+    def _coerce_value(self, value: Any, param: Any, ctx: Context) -> Any:
         return CONVERSIONS[self.annotation](value)
 
 
 def take_as_typed(params: Iterable[Any]) -> None:
-    """Have typer take the values of these parameters as they are typed, where nothing about them can be wrong."""
+    """Have typer take these parameters as they are typed, where nothing about them can be wrong.
+
+    What converts a value is made at its first use, unless it is there already.
+    """
     for param in params:
         described = param.type_descriptor
         if described.annotation in CONVERSIONS:
-            param._runtime_param = AsTyped(described.parameter_info, described.annotation)
+            param._runtime_param = AsTyped(described.parameter_info, described.annotation)  # noqa: SLF001 - typer has no other way

@@ -1,7 +1,6 @@
 """The facts of this machine and of the software on it that a run depends on; they go into its manifest."""
 
 import datetime as dt
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -41,6 +40,8 @@ def machine() -> dict[str, Any]:
 
 
 def _version(package: str) -> str | None:
+    import importlib.metadata  # loads what reads e-mail, which only a run's start needs
+
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -9,6 +9,8 @@ from typing import Annotated
 
 import msgspec
 
+HOST_LOAD_S = 2.0
+"""Seconds that a `HostLoad` covers."""
 LARGEST = 2**53
 """Numbers up to here are exact in JSON, and so many of them fit a column of 64 bits when they are added up."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]

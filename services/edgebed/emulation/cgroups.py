@@ -26,12 +26,9 @@ from pathlib import Path
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import NodePlan
 from edgebed.core.process_names import is_running, own_process_name
+from edgebed.emulation.cpu_caps import CPU_PERIOD_US, cpu_quota_us, is_cap_held
 from edgebed.emulation.resources import ROOT, CgroupUsage, account, cgroup_usage
 
-CPU_PERIOD_US = 100_000
-CPU_QUOTA_US_MIN = 1_000  # the least that the kernel accepts
-CPUS_TOLERANCE = 0.001  # the kernel holds a cap to the microsecond of quota
-STARTING_CPUS = 1.0
 CAP_S_MAX = 30.0  # a busy engine has hundreds of caps to set
 CAP_POLL_S = 0.02
 NEEDED = ("cpu", "memory")
@@ -114,23 +111,6 @@ def enter(folders: Iterable[str]) -> None:
     """Move this process into these cgroups."""
     for folder in folders:
         _write(Path(folder) / "cgroup.procs", str(os.getpid()))
-
-
-def cpu_quota_us(cpus: float) -> int:
-    """Return the CPU time in each period that makes a cap of `cpus` cores."""
-    return max(CPU_QUOTA_US_MIN, round(cpus * CPU_PERIOD_US))
-
-
-def starting_cpus(cpus: float | None) -> float | None:
-    """Return the cap on a node that starts, whose own cap is `cpus` cores; None: no cap."""
-    return None if cpus is None else max(STARTING_CPUS, cpus)
-
-
-def is_cap_held(asked: float | None, held: float | None) -> bool:
-    """Whether the kernel holds the CPU cap that was asked for, as far as it can; in cores, None: no cap."""
-    if asked is None or held is None:
-        return asked == held
-    return abs(held - max(asked, CPU_QUOTA_US_MIN / CPU_PERIOD_US)) <= CPUS_TOLERANCE
 
 
 def wait_until_capped(asked: Callable[[], float | None], hear: Callable[[], None], root: Path = ROOT) -> None:

@@ -23,11 +23,10 @@ import numpy as np
 import psutil
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.records import HostLoad
+from edgebed.core.records import HOST_LOAD_S, HostLoad
 from edgebed.emulation.netlink import LinkReader
 
 SLEEP_S = 0.025
-RECORD_S = 2.0
 LAG_QUANTILE = 0.99
 LOADAVG = Path("/proc/loadavg")
 """File of the kernel's means over minutes, and of what is no mean: how many threads can run now."""
@@ -82,11 +81,11 @@ def interface_rate_bit_s(interface: Path) -> int:
 
 
 def look(ended: threading.Event, network: Network | None = None) -> HostLoad | None:
-    """Look at the machine for RECORD_S, or until `ended`; None where there was no time, or a look failed."""
+    """Look at the machine for HOST_LOAD_S, or until `ended`; None where there was no time, or a look failed."""
     try:
         return _look(ended, network)
     except OSError:  # the kernel's files cannot be opened at present: this look is missing
-        ended.wait(RECORD_S)
+        ended.wait(HOST_LOAD_S)
         return None
 
 
@@ -95,7 +94,7 @@ def _look(ended: threading.Event, network: Network | None) -> HostLoad | None:
     lags_s: list[float] = []
     runnable: list[int] = []
     since_s = time.monotonic()
-    while not ended.is_set() and time.monotonic() < since_s + RECORD_S:
+    while not ended.is_set() and time.monotonic() < since_s + HOST_LOAD_S:
         asked_s = time.monotonic() + SLEEP_S
         time.sleep(SLEEP_S)
         lags_s.append(time.monotonic() - asked_s)

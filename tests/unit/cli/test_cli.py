@@ -272,9 +272,7 @@ def test_a_reader_that_leaves_does_not_change_the_exit_code(runs):
 
 def test_the_command_line_starts_without_what_only_some_commands_need():
     """Help is quick: no torch, numpy or matplotlib before a command asks for them."""
-    code = (
-        "import sys, edgebed.cli.main; print({'torch', 'numpy', 'matplotlib', 'msgspec'} & set(sys.modules))"
-    )
+    code = "import sys, edgebed.cli.main; print({'torch', 'numpy', 'matplotlib', 'msgspec'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
 
     assert done.stdout.strip() == "set()"

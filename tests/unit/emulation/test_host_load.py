@@ -10,8 +10,8 @@ import msgspec
 import psutil
 import pytest
 
-from edgebed.core.records import HostLoad
-from edgebed.emulation.host_load import RECORD_S, HostProbe, count_runnable, host_load, interface_rate_bit_s
+from edgebed.core.records import HOST_LOAD_S, HostLoad
+from edgebed.emulation.host_load import HostProbe, count_runnable, host_load, interface_rate_bit_s
 
 KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 
@@ -61,7 +61,7 @@ def test_a_clock_that_stands_still_divides_by_nothing():
 def test_the_probe_looks_until_it_is_closed():
     """What it has found by then, though it is less than a whole record's time, can be taken once."""
     probe = HostProbe()
-    deadline_s = time.monotonic() + 5 * RECORD_S
+    deadline_s = time.monotonic() + 5 * HOST_LOAD_S
     found = []
     while not found:
         assert time.monotonic() < deadline_s
@@ -88,7 +88,7 @@ def test_a_probe_that_cannot_open_a_file_goes_on(monkeypatch):
 
     monkeypatch.setattr(psutil, "cpu_times", fail)
     probe = HostProbe()
-    assert tried.wait(5 * RECORD_S)
+    assert tried.wait(5 * HOST_LOAD_S)
     assert probe._thread.is_alive()
     probe.close()
 
@@ -103,7 +103,7 @@ def test_the_program_tells_each_two_seconds_until_its_input_closes(address, has_
         first = msgspec.json.decode(program.stdout.readline(), type=HostLoad)
         program.stdin.close()
         rest = program.stdout.readlines()
-        ended = program.wait(timeout=2 * RECORD_S)
+        ended = program.wait(timeout=2 * HOST_LOAD_S)
 
     assert (ended, len(rest) <= 1) == (0, True)
     assert first.cores == psutil.cpu_count()

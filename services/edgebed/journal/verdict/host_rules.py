@@ -9,8 +9,8 @@ from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import WorkerPlan
 from edgebed.core.quantities import ms_text, rate_text
-from edgebed.emulation.cgroups import is_cap_held
-from edgebed.emulation.host_load import RECORD_S
+from edgebed.core.records import HOST_LOAD_S
+from edgebed.emulation.cpu_caps import is_cap_held
 from edgebed.journal.verdict.busiest import WINDOWS_MIN
 from edgebed.journal.verdict.findings import (
     BUSY_MIN,
@@ -229,7 +229,7 @@ def underlay(trial: Observed) -> Iterator[Finding]:
             yield Finding(
                 f"{named(load.host)} network: {rate_text(load.network_bit_s)} passed its interface to the other hosts, "
                 f"{share_text(load.network_share or 0.0)} of its {rate_text(load.network_rate_bit_s)}, for "
-                f"{WINDOWS_MIN * RECORD_S:g} s or more; put fewer nodes there, or take a faster network"
+                f"{WINDOWS_MIN * HOST_LOAD_S:g} s or more; put fewer nodes there, or take a faster network"
             )
     if unknown := [load.host for load in used if not load.network_rate_bit_s]:
         yield Finding(

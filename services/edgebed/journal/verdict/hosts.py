@@ -10,8 +10,7 @@ import msgspec
 import numpy as np
 
 from edgebed.core.plan import Plan
-from edgebed.core.records import HostLoad
-from edgebed.emulation.host_load import RECORD_S
+from edgebed.core.records import HOST_LOAD_S, HostLoad
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.busiest import WINDOWS_MIN
 
@@ -96,7 +95,7 @@ def unobserved_s(plan: Plan, series: Series) -> dict[str, float]:
 def _gaps(host: str, series: Series) -> Iterator[tuple[float, float]]:
     """Times between which a host's records are missing."""
     told_s = [t for t, _ in series.hosts.get(host, ()) if t < series.trained_s]
-    ends_s = [*(t - RECORD_S for t in told_s), series.trained_s]
+    ends_s = [*(t - HOST_LOAD_S for t in told_s), series.trained_s]
     for since_s, until_s in zip([0.0, *told_s], ends_s, strict=True):
         if until_s - since_s > UNOBSERVED_MIN_S:
             yield since_s, until_s

@@ -3,6 +3,7 @@
 Both axes are linear; who wants a logarithmic one gives logarithms and says with its ticks what they stand for.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -63,7 +64,7 @@ def chart_lines(lines: Sequence[Line], x: Axis, y: Axis, *, columns: int, rows: 
 def _cells(corners: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
     """The cells that a line passes on its way from corner to corner."""
     passed = set(corners)
-    for (column, row), (to_column, to_row) in zip(corners, corners[1:], strict=False):
+    for (column, row), (to_column, to_row) in itertools.pairwise(corners):
         steps = max(abs(to_column - column), abs(to_row - row))
         for step in range(1, steps):
             share = step / steps
