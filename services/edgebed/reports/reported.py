@@ -1,4 +1,7 @@
-"""`edgebed.run` and `edgebed.resume`, which write reports and show progress, and `edgebed.figures`."""
+"""`edgebed.run` and `edgebed.resume`, which write reports and show progress, and `edgebed.figures`.
+
+What draws a report is imported when there is something to draw: a run begins without it.
+"""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -6,9 +9,6 @@ from typing import Any
 
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.reports.live.notebook import showing
-from edgebed.reports.run.report import report_page
-from edgebed.reports.run.runs_index import write_report_and_index
-from edgebed.reports.writing.drawing import write_figures
 from edgebed.running import resume as resuming
 from edgebed.running import run as running
 from edgebed.running.results import Run, load
@@ -65,7 +65,7 @@ def run(
     """
     with showing(progress) as display:
         return running.run(
-            write_report_and_index, scenario, runtime=runtime, emulation=emulation, hosts=hosts, set=set,
+            _write_report, scenario, runtime=runtime, emulation=emulation, hosts=hosts, set=set,
             variants=variants, trace=trace, processes=processes, runs_dir=runs_dir, port=port, force=force,
             progress=display,
         )  # fmt: skip
@@ -92,9 +92,7 @@ def resume(
         edgebed.resume("quickstart/3")
     """
     with showing(progress) as display:
-        return resuming.resume(
-            write_report_and_index, run, processes=processes, runs_dir=runs_dir, port=port, progress=display
-        )
+        return resuming.resume(_write_report, run, processes=processes, runs_dir=runs_dir, port=port, progress=display)
 
 
 def figures(run: Run | str | Path, folder: str | Path, *, runs_dir: str | Path | None = None) -> list[Path]:
@@ -110,5 +108,15 @@ def figures(run: Run | str | Path, folder: str | Path, *, runs_dir: str | Path |
     Example:
         edgebed.figures("quickstart", "figures")
     """
+    from edgebed.reports.run.report import report_page
+    from edgebed.reports.writing.drawing import write_figures
+
     opened = run if isinstance(run, Run) else load(run, runs_dir=runs_dir)
     return write_figures(Path(folder), report_page(opened).charts)
+
+
+def _write_report(run: Run) -> None:
+    """Write a run's report, and the page of all runs anew."""
+    from edgebed.reports.run.runs_index import write_report_and_index
+
+    write_report_and_index(run)

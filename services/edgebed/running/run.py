@@ -32,7 +32,6 @@ from edgebed.planning.link_warnings import check_links
 from edgebed.planning.memory import check_caps
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.roles.control.controller import ResumedTrial
-from edgebed.running.hosts import with_capacities
 from edgebed.running.results import Run, Trial
 from edgebed.runtimes.hosting import TrialHost
 from edgebed.runtimes.runtime import runtime_of
@@ -105,6 +104,8 @@ def run(
     with contextlib.redirect_stdout(sys.stderr):  # output of a user's own model is not a result
         loaded = load_scenario(scenario, sets, hosts=hosts).only(variants)
         if TRAITS[runtime].has_containers:
+            from edgebed.running.hosts import with_capacities  # loads the engine's client
+
             loaded = with_capacities(loaded)
         planned = plan_checked(loaded, options)
         with ending_by_signal(), host_of(options, planned, processes, port) as host:

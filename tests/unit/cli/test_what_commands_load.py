@@ -9,6 +9,10 @@ from finished_runs import RISING, finished_run
 
 HEAVY = {"torch", "matplotlib", "pandas", "docker", "zmq", "aiohttp", "scipy", "prometheus_client"}
 """Packages that take long to import, which looking at a run, or at a scenario, does without."""
+LEAN = {
+    "pydantic", "psutil", "ruamel", "zstandard", "email", "edgebed.algorithms.registry", "edgebed.scenario.schema"
+}  # fmt: skip
+"""What looking at a run does without, though looking at a scenario needs some of it."""
 SCENARIO = """\
 name: tiny
 task: { data: DATA, model: MODEL, batch_size: 16 }
@@ -23,20 +27,28 @@ sys.argv = ["edgebed", *sys.argv[1:]]
 try:
     main()
 finally:
-    sys.stderr.write("modules " + " ".join(sorted(sys.modules)))
+    sys.stderr.write("loaded: " + " ".join(sorted(sys.modules)))
+"""
+RUN = """\
+import sys, edgebed
+class Observer:
+    def trial_started(self, plan): pass
+    def update(self, status): pass
+    def trial_ended(self, summary): sys.stderr.write("loaded: " + " ".join(sorted(sys.modules)))
+edgebed.run(sys.argv[1], runtime="simulation", processes=1, set=["stop.updates=10"], progress=Observer())
 """
 
 
 @pytest.fixture
 def modules(tmp_path):
-    """The modules that a command has loaded at its end."""
+    """The modules that a command has loaded at its end; of other code, those that it has written."""
 
-    def call(*words):
-        command = [sys.executable, "-c", CODE, *map(str, words)]
+    def call(*words, code=CODE):
+        command = [sys.executable, "-c", code, *map(str, words)]
         environment = {**os.environ, "EDGEBED_RUNS_DIR": str(tmp_path / "runs")}
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
         assert done.returncode == 0, done.stderr
-        return set(done.stderr.rpartition("modules ")[2].split())
+        return set(done.stderr.rpartition("loaded: ")[2].split())
 
     return call
 
@@ -50,10 +62,10 @@ def runs(tmp_path):
 @pytest.mark.parametrize(
     ("command", "besides"),
     [
-        ("ls", {"plotext", "ruamel", "edgebed.algorithms.registry", "edgebed.scenario.schema"}),
-        ("show latest", {"ruamel", "edgebed.scenario.schema"}),
-        ("show latest --json", {"ruamel", "edgebed.scenario.schema"}),
-        ("events latest", {"numpy", "rich", "plotext", "ruamel", "edgebed.journal.series"}),
+        ("ls", LEAN | {"numpy", "edgebed.journal.summary"}),
+        ("show latest", LEAN),
+        ("show latest --json", LEAN | {"rich"}),
+        ("events latest", LEAN | {"numpy", "rich", "edgebed.journal.series"}),
     ],
 )
 def test_looking_at_runs_loads_what_is_shown(modules, runs, command, besides):
@@ -70,4 +82,14 @@ def test_built_in_models_and_data_are_planned_without_torch(modules, tmp_path, c
     path = tmp_path / "tiny.yaml"
     path.write_text(SCENARIO.replace("DATA", data).replace("MODEL", model).replace("METHOD", method))
 
-    assert modules(command, path) & (HEAVY | {"rich", "plotext", "urllib.request"}) == set()
+    assert modules(command, path) & (HEAVY | {"rich", "urllib.request"}) == set()
+
+
+def test_a_simulated_run_begins_without_what_draws_its_report(modules, tmp_path):
+    """Nor with an engine's client: what it takes until its trial ends is little beyond torch."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SCENARIO.replace("DATA", "digits").replace("MODEL", "small").replace("METHOD", "asgd"))
+    loaded = modules(path, code=RUN)
+
+    assert "torch" in loaded
+    assert loaded & {"matplotlib", "jinja2", "docker", "requests", "scipy", "pandas", "torch._dynamo"} == set()
