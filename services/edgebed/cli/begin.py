@@ -20,7 +20,7 @@ NAME = "my-experiment"
 """Name of the scenario in the scaffold."""
 
 Folder = Annotated[
-    Path, typer.Argument(metavar="FOLDER", help="Where to write; it is made, and gives the scenario its name.")
+    Path, typer.Argument(metavar="FOLDER", help="Folder to write, which is made; the scenario is named after it.")
 ]
 
 

@@ -80,7 +80,7 @@ class Command(TyperCommand):
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the help."""
-        _tidy(self.get_params(ctx))
+        tidy(self.get_params(ctx))
         super().format_help(ctx, formatter)
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
@@ -99,11 +99,11 @@ class Group(TyperGroup):
 
     def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the help."""
-        _tidy(self.get_params(ctx))
+        tidy(self.get_params(ctx))
         super().format_help(ctx, formatter)
 
 
-def _tidy(params: Iterable[Any]) -> None:
+def tidy(params: Iterable[Any]) -> None:
     """Give options the word that stands for their value; flags have none, and an argument's type is not typed."""
     for param in params:
         if isinstance(param, TyperArgument):

@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 BROKEN_OFF = ("interrupted", "unfinished")
 """Results of runs that can be resumed."""
 TRACKING_VARIABLE = "MLFLOW_TRACKING_URI"
-FormatOption = Annotated[Format, typer.Option("--format", help="All but csv need the extra of the same name.")]
+FormatOption = Annotated[
+    Format,
+    typer.Option("--format", help="What to write; all but csv need the extra of that name, e.g. edgebed[parquet]."),
+]
 Trials = Annotated[
     list[str] | None,
     typer.Option(
@@ -171,7 +174,9 @@ def logs(
         str | None, typer.Argument(help="Node (default: all).", show_default=False, autocompletion=completion.nodes)
     ] = None,
     *,
-    trial: Annotated[str | None, typer.Option(help="Trial (default: all).", autocompletion=completion.trials)] = None,
+    trial: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Trial (default: all).", autocompletion=completion.trials)
+    ] = None,
     follow: Follow = False,
     runs_dir: RunsDir = None,
 ) -> None:
@@ -192,7 +197,7 @@ def events(
         list[str] | None,
         typer.Option(
             "--trial",
-            metavar="T",
+            metavar="NAME",
             help="Only of this trial. Repeatable.",
             show_default=False,
             autocompletion=completion.trials,
@@ -202,7 +207,7 @@ def events(
         list[str] | None,
         typer.Option(
             "--node",
-            metavar="N",
+            metavar="NODE",
             help="Only from or about this node. Repeatable.",
             show_default=False,
             autocompletion=completion.nodes,
@@ -210,7 +215,7 @@ def events(
     ] = None,
     kinds: Annotated[
         list[str] | None,
-        typer.Option("--kind", metavar="K", help="Only of this kind, e.g. fault. Repeatable.", show_default=False),
+        typer.Option("--kind", metavar="KIND", help="Only of this kind, e.g. fault. Repeatable.", show_default=False),
     ] = None,
     runs_dir: RunsDir = None,
 ) -> None:
@@ -224,7 +229,7 @@ def events(
 
 
 def watch(name: RunName, *, verbose: Verbose = False, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """Watch a run that was started elsewhere until it ends; then its results and its exit code, as of `run`.
+    """Watch a run that was started elsewhere until it ends; then show its results, and exit as `run` does.
 
     Ctrl-C ends the watching, not the run. The results of a finished run are shown at once.
     """

@@ -129,7 +129,7 @@ for group, commands in GROUPS.items():
 link = typer.Typer(
     cls=Group,
     epilog=epilog("link"),
-    help="Show or change links: as asked, as held and as measured.",
+    help="Show links as asked, as held and as measured; or change them.",
     no_args_is_help=True,
 )
 link.command("show", cls=Command, epilog=epilog("link show"))(look.show_links)
@@ -139,7 +139,7 @@ app.add_typer(link, name="link", rich_help_panel=OPERATE)
 machines = typer.Typer(
     cls=Group,
     epilog=epilog("hosts"),
-    help="Check hosts for a run over all of them; bring images to them.",
+    help="Check the hosts of a run over several machines; bring images to them.",
     no_args_is_help=True,
 )
 machines.command("check", cls=Command, epilog=epilog("hosts check"))(hosts.check)

@@ -93,7 +93,10 @@ def calibrate(
 def traces(
     files: Annotated[
         list[Path] | None,
-        typer.Argument(help="Show these traces, not those with names; or convert these files.", show_default=False),
+        typer.Argument(
+            help="Traces to show (default: those with names); with --convert, recordings to convert.",
+            show_default=False,
+        ),
     ] = None,
     *,
     collection: Annotated[
@@ -103,7 +106,9 @@ def traces(
             help="Make traces of files of this public collection: mahimahi, pensieve or 5gdataset.",
         ),
     ] = None,
-    step: Annotated[str, typer.Option(help="With --convert: time from one rate to the next.")] = "1s",
+    step: Annotated[
+        str, typer.Option(metavar="DURATION", help="With --convert: time from one rate to the next.")
+    ] = "1s",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -197,7 +202,7 @@ def profile(
     export: Export = None,
     json: Json = False,
 ) -> None:
-    """Measure gradients on this machine against their counted operations, and the layers of layer-wise training.
+    """Measure how long a gradient takes on this machine; in layer-wise training, each layer.
 
     The time and memory of each layer are written for `shards: {profile: FILE}`. With --export no scenario is needed.
     """

@@ -21,7 +21,7 @@ Targets = Annotated[
     list[str],
     typer.Argument(
         metavar="NODE",
-        help="Nodes; a class of devices or 'workers' means all of its nodes.",
+        help="Names of nodes; that of a class of devices, or 'workers', stands for all its nodes.",
         autocompletion=completion.nodes,
     ),
 ]
@@ -63,7 +63,7 @@ def cut(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: Runs
 
 
 def heal(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """Heal the links of nodes that are cut off."""
+    """Reconnect nodes that are cut off."""
     _act("healed", nodes, run, runs_dir, ["heal"], json=json)
 
 

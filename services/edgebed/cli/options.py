@@ -67,8 +67,8 @@ EmulationOption = Annotated[
     Emulation,
     typer.Option(
         envvar="EDGEBED_EMULATION",
-        help="Mechanism of links and caps in the process runtime: the kernel (as root), the transport model "
-        "and pacing, or whichever is available.",
+        help="What holds links and caps in the process runtime: kernel (takes root), model (the transport's, and "
+        "pacing), or auto (the kernel for root, else the model).",
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Only warn of a memory cap that is too low for its container.")]
@@ -76,8 +76,8 @@ Processes = Annotated[
     int | None,
     typer.Option(
         min=1,
-        help="Processes that compute gradients in a simulation (default: one a core, but a single one where several "
-        "runs are made at a time).",
+        help="Processes that compute a simulation's gradients (default: one a core; one in all where several runs are "
+        "made at a time).",
     ),
 ]
 Jobs = Annotated[
@@ -103,8 +103,8 @@ Port = Annotated[
     typer.Option(
         min=0,
         max=65535,
-        help="Port where the controller serves /metrics, /targets and /status: on loopback, or in a container on its "
-        "management network (0: any free port).",
+        help="Port at which the controller serves /metrics, /targets and /status, on loopback; of a controller in a "
+        "container, on its management network (0: any free port).",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
@@ -115,7 +115,10 @@ Verbose = Annotated[
 Figures = Annotated[
     Path | None,
     typer.Option(
-        "--figures", metavar="DIR", help="Also write every chart as SVG and PNG for papers here.", show_default=False
+        "--figures",
+        metavar="DIR",
+        help="Also write every chart into this folder, as SVG and PNG for papers.",
+        show_default=False,
     ),
 ]
 RunsDir = Annotated[

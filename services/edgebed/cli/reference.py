@@ -15,6 +15,7 @@ from typing import Any
 
 from typer.main import get_command
 
+from edgebed.cli.help import tidy
 from edgebed.cli.main import GROUPS, app
 from edgebed.journal.series import Evaluations, Series, Updates
 from edgebed.reports.studies.study import Means, Study
@@ -86,6 +87,7 @@ def _command(words: Sequence[str], command: Any) -> str:
     """Return a command's section: how it is called, what it does, its arguments and options."""
     context = command.make_context(words[-1], [], resilient_parsing=True)
     called = " ".join(["edgebed", *words, *command.collect_usage_pieces(context)])
+    tidy(command.params)
     rows = [parameter.get_help_record(context) for parameter in command.params if not parameter.hidden]
     table = "".join(f"| `{_cell(names)}` | {_cell(text)} |\n" for names, text in rows if names != "--help")
     head = "\n| argument or option | meaning |\n| --- | --- |\n" if table else ""

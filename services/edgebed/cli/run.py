@@ -84,7 +84,12 @@ def resume(
 
 
 def validate(
-    scenarios: Annotated[list[Path], typer.Argument(metavar="SCENARIO...", help="Scenario files.", show_default=False)],
+    scenarios: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="SCENARIO...", help="Files, or names of scenarios that come with edgebed.", show_default=False
+        ),
+    ],
     *,
     hosts: Hosts = None,
     sets: Sets = None,

@@ -59,7 +59,7 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="SCENARIO",
-        help="A scenario's YAML file; with --from, RUN RUN ...; with --ranks, nothing.",
+        help="A scenario, as for `run`; with --from, the runs to compare; with --ranks, nothing.",
         show_default=False,
     ),
 ]
@@ -322,7 +322,11 @@ def sweep(
 
 def reproduce(
     paper: Annotated[
-        str | None, typer.Argument(help="A paper, e.g. hardy2017, or package.module:NAME.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="A paper, e.g. hardy2017, or package.module:NAME (default: list all; with --budget or --no-run: all).",
+            show_default=False,
+        ),
     ] = None,
     *,
     rows: Annotated[
@@ -330,7 +334,10 @@ def reproduce(
         typer.Option("--row", metavar="ROW", help="This row alone. Repeatable.", show_default=False),
     ] = None,
     scale: Annotated[
-        float | None, typer.Option(help="Share of the paper's updates (default: each cell's own).", show_default=False)
+        float | None,
+        typer.Option(
+            metavar="SHARE", help="Share of the paper's updates (default: each cell's own).", show_default=False
+        ),
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Number of seeds (default: each cell's own).", show_default=False)
@@ -364,7 +371,10 @@ def reproduce(
     dask: Dask = None,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Reproduce a paper's tables, in simulation, except rows that measure time: paper, measured, finding; a page."""
+    """Reproduce a paper's tables, in simulation: each row with the paper's number, the measured one and a finding.
+
+    Rows that measure time run live. A page has the tables and charts.
+    """
     from edgebed.reports.live.progress import ProgressDisplay
     from edgebed.reports.studies.study import Means, reproduce_all, reproduce_within, size_of
     from edgebed.reports.studies.study import reproduce as run_paper
