@@ -9,13 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 from boards import FOLDER, boxes_of
-from real_prometheus import Prometheus, require_tools, showing
+from real_prometheus import require_tools
 
 import edgebed
-from edgebed.running.replay import read_again
 
 pytest.importorskip("playwright.sync_api", reason="no playwright: scripts/setup --dev installs it")
-from draw import Drawn, Shown, draw, is_built, opened
+from draw import Drawn, Shown, draw, is_built, opened, replayed
 
 pytestmark = pytest.mark.campaign
 
@@ -48,13 +47,8 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     folder = tmp_path_factory.mktemp("drawn")
     (folder / "drawn.yaml").write_text(SCENARIO, encoding="utf-8")
     run = edgebed.run(folder / "drawn.yaml", runtime="simulation", runs_dir=folder / "runs")
-    replayed = read_again(run, [], 5.0)
-    with showing(folder, replayed.store) as prometheus:
-        yield _of(prometheus, run.folder.name, replayed.begin_s, replayed.end_s)
-
-
-def _of(prometheus: Prometheus, run: str, begin_s: float, end_s: float) -> Shown:
-    return Shown(f"http://{prometheus.address}", begin_s, end_s, {"run": run})
+    with replayed(run) as one:
+        yield one
 
 
 @pytest.fixture(scope="module", params=[(1920, "dark"), (1280, "light")], ids=lambda param: f"{param[0]}-{param[1]}")

@@ -1,21 +1,25 @@
 """Draws the dashboards with Grafana's published packages, in Chromium: a picture each, and what is told of each panel.
 
-    python tests/dashboards/drawing/draw.py --prometheus http://127.0.0.1:9090 --begin 1700000000 --end 1700000300 \
-        --out pictures --set run=quickstart/0001 run-overview workers
+    PYTHONPATH=tests/shared python tests/dashboards/drawing/draw.py --run quickstart/0001 --out pictures run-overview
 
-`npm install` and `npm run build` in this folder come first; README.md has more.
+`npm ci` and `npm run build` in this folder come first; README.md has more.
 """
 
 import argparse
 import json
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from playwright.sync_api import Page, Route, sync_playwright
+from real_prometheus import showing
+
+from edgebed.running.replay import read_again
+from edgebed.running.results import Run, load
 
 HERE = Path(__file__).parent
 BOARDS = HERE.parents[2] / "dashboards/grafana/dashboards/edgebed"
@@ -34,6 +38,8 @@ FLAGS = (
     "--disable-features=LocalNetworkAccessChecks",
 )
 HEIGHT = 1080
+STEP_S = 5.0
+"""Seconds between two looks of Prometheus at a node."""
 
 
 class Shown(NamedTuple):
@@ -66,6 +72,14 @@ class Drawn(NamedTuple):
 def is_built() -> bool:
     """Whether `npm run build` has been run here."""
     return (HERE / "built/page.js").exists()
+
+
+@contextmanager
+def replayed(run: Run) -> Iterator[Shown]:
+    """A finished or simulated run in a Prometheus of its own, as long as this lasts."""
+    again = read_again(run, [], STEP_S)
+    with tempfile.TemporaryDirectory() as folder, showing(Path(folder), again.store) as prometheus:
+        yield Shown(f"http://{prometheus.address}", again.begin_s, again.end_s, {"run": run.folder.name})
 
 
 @contextmanager
@@ -117,31 +131,37 @@ def _height(board: Any) -> int:
     return 160 + 18 * len(panels) + 38 * max(each["gridPos"]["y"] + each["gridPos"]["h"] for each in panels)
 
 
+def _running(address: str, begin_s: str, end_s: str) -> Shown:
+    return Shown(address, float(begin_s), float(end_s))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Draw what is asked for; 1 if a panel has an error, or is empty without a reason."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--prometheus", required=True, metavar="URL")
-    parser.add_argument("--begin", required=True, type=float, metavar="UNIX_SECONDS")
-    parser.add_argument("--end", required=True, type=float, metavar="UNIX_SECONDS")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--run", help="a finished or simulated run, which is replayed: its name or its folder")
+    source.add_argument("--prometheus", nargs=3, metavar=("URL", "BEGIN", "END"), help="one that runs; Unix seconds")
     parser.add_argument("--out", required=True, type=Path, metavar="FOLDER")
     parser.add_argument("--set", action="append", default=[], metavar="VARIABLE=VALUE")
     parser.add_argument("--width", action="append", type=int, metavar="PIXELS", help="default: 1920 and 1280")
     parser.add_argument("--mode", action="append", choices=("light", "dark"), help="default: both")
     parser.add_argument("boards", nargs="*", default=sorted(path.stem for path in BOARDS.glob("*.json")))
     asked = parser.parse_args(arguments)
+    if not is_built():
+        parser.error(f"not built: npm ci && npm run build in {HERE}")
     asked.out.mkdir(parents=True, exist_ok=True)
-    given = dict(each.split("=", 1) for each in asked.set)
-    shown = Shown(asked.prometheus, asked.begin, asked.end, given)
     mistakes = 0
-    for width in asked.width or (1920, 1280):
-        with opened(width) as page:
-            for name in asked.boards:
-                for mode in asked.mode or ("light", "dark"):
-                    drawn = draw(page, name, shown, mode, asked.out / f"{name}-{width}-{mode}.png")
-                    print(f"{name} {width} {mode}: {len(drawn.panels)} panels, {drawn.chosen}")
-                    for mistake in drawn.mistakes():
-                        mistakes += 1
-                        print(f"  {mistake}")
+    with replayed(load(asked.run)) if asked.run else nullcontext(_running(*asked.prometheus)) as shown:
+        chosen = shown._replace(given={**shown.given, **dict(each.split("=", 1) for each in asked.set)})
+        for width in asked.width or (1920, 1280):
+            with opened(width) as page:
+                for name in asked.boards:
+                    for mode in asked.mode or ("light", "dark"):
+                        drawn = draw(page, name, chosen, mode, asked.out / f"{name}-{width}-{mode}.png")
+                        print(f"{name} {width} {mode}: {len(drawn.panels)} panels, {drawn.chosen}")
+                        for mistake in drawn.mistakes():
+                            mistakes += 1
+                            print(f"  {mistake}")
     return int(mistakes > 0)
 
 

@@ -26,6 +26,17 @@ const DRAWN = {
   xychart: [Against, 'near: the plugin is not published'],
 };
 
+const fetching = new Set(); // what is on its way: answers, and icons, for which panels ask once they are drawn
+const { fetch } = window;
+window.fetch = (...asked) => {
+  const answer = fetch(...asked);
+  const done = () => fetching.delete(answer);
+  fetching.add(answer);
+  answer.then(done, done);
+  return answer;
+};
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
 class Boundary extends Component {
   state = { error: null };
 
@@ -197,7 +208,9 @@ window.draw = async ({ dashboard, address, from, to, mode, given }) => {
     </ThemeContext.Provider>,
   );
   await document.fonts.ready;
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await pause(300);
+  await Promise.allSettled(fetching);
+  await pause(100);
   const values = Object.fromEntries(Object.entries(chosen).map(([name, { value }]) => [name, value]));
   return { panels: shown.map(({ told }) => told), chosen: values, bottom };
 };
