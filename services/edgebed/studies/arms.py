@@ -151,7 +151,8 @@ def _additions(arms: Sequence[Arm]) -> Iterator[list[str]]:
     yield [str(arm.settings["runtime"]) for arm in arms]
     changes = [{change.path: change for change in arm.changes(arms[0])} for arm in arms]
     first = {path: change.before for each in changes for path, change in each.items()}
-    if len(first) <= NAMED_CHANGES_MAX and max(map(len, first.values())) <= NAMED_VALUE_MAX:
-        values = [first | {path: change.after for path, change in each.items()} for each in changes]
+    values = [first | {path: change.after for path, change in each.items()} for each in changes]
+    texts = [text for each in values for text in each.values()]
+    if len(first) <= NAMED_CHANGES_MAX and max(map(len, texts)) <= NAMED_VALUE_MAX:
         yield [", ".join(f"{path.rpartition('.')[2]} {value}" for path, value in each.items()) for each in values]
     yield [next(iter(arm.members.values())).run.folder.name for arm in arms]

@@ -9,7 +9,7 @@ Settings = Mapping[str, Any]
 """Nested mappings, lists and values, as a scenario is written."""
 ABSENT = "not set"
 TEXT_MAX = 60
-"""Number of characters to which a value's text is cut."""
+"""Number of characters to which a value is cut where all is in a line."""
 
 
 class SettingChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,8 +22,8 @@ class SettingChange(msgspec.Struct, frozen=True, kw_only=True):
     after: str
 
     def __str__(self) -> str:
-        """The change in a line, e.g. `task.batch_size: 10 → 20`."""
-        return f"{self.path}: {self.before} → {self.after}"
+        """The change in a line, e.g. `task.batch_size: 10 → 20`; long values are cut."""
+        return f"{self.path}: {_cut(self.before)} → {_cut(self.after)}"
 
 
 def changes_between(before: Settings, after: Settings) -> tuple[SettingChange, ...]:
@@ -39,7 +39,10 @@ def changes_between(before: Settings, after: Settings) -> tuple[SettingChange, .
 
 def value_text(value: Any) -> str:
     """A value in one line, e.g. `top-k {fraction: 0.1, scope: tensor}`."""
-    text = ABSENT if value is None else _flow(value)
+    return ABSENT if value is None else _flow(value)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
 
 

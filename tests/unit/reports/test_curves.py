@@ -113,3 +113,13 @@ def test_the_axis_says_half_a_per_cent_where_it_means_that(measured):
     """Not 100 %, which a logarithm of the error has no place for."""
     drawn = curves_chart("x", {"good": [measured(0.1, 0.98, 0.996)]}, "updates").svg
     assert ">99.5<" in drawn
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [(0.915, 0.964, ("92", "94", "96")), (0.59, 0.74, ("60", "65", "70")), (0.9921, 0.9945, ("99.3", "99.4"))],
+)
+def test_a_narrow_range_has_ticks_enough(measured, low, high, ticks):
+    """Where the usual ones are one or two, those of a smaller step."""
+    drawn = curves_chart("x", {"asgd": [measured(low, high)]}, "updates").svg
+    assert [tick for tick in ticks if f">{tick}<" not in drawn] == []

@@ -104,6 +104,18 @@ def test_a_page_shows_what_there_is_to_show():
     assert "<figure" not in to_html(Page(name="tiny", parts=[Figures([NOTHING])]))
 
 
+@pytest.mark.parametrize("most", [12_000, 16_000, 18_750, 250_000, 900_000])
+def test_large_numbers_do_not_touch_each_other(most):
+    """On an axis along which they stand side by side."""
+
+    def plot(axes):
+        axes.plot([0, most], [0, 1])
+
+    texts = re.findall(r">([0-9,]+)</text>", Chart("x", plot).svg)
+    along = [text for text in texts if "," in text]
+    assert 2 <= len(along) <= 6
+
+
 @pytest.mark.parametrize("high", [1.2e6, 1.5e6, 4e6, 6e6, 3e7, 9e7, 1e9, 1e12])
 def test_ticks_of_bytes_are_few_and_there(high):
     """Over any range."""

@@ -170,6 +170,7 @@ def test_changes_are_short_and_readable(tmp_path):
         "method.aggregation.staleness: whole-update → per-parameter",
         "method.compression: none {values: float32} → top-k {fraction: 0.1, scope: tensor, residual: false, value…",
     ]
+    assert adacomp.changes(asgd)[2].after.endswith("}")  # a page and JSON have it whole
 
 
 @pytest.mark.parametrize(

@@ -197,7 +197,7 @@ def _staleness(axes: Axes, trials: Trials) -> None:
     axes.set_xlabel("staleness (updates between a worker's pull and its push)")
     axes.set_ylabel("share of the updates (%)")
     percent_axis(axes.yaxis)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
 def _update_rate(axes: Axes, trials: Trials) -> None:

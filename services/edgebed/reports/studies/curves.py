@@ -29,6 +29,9 @@ SEED_ALPHA, SEED_WIDTH = 0.5, 0.5
 ERROR_MIN = 5e-4
 """Least error that is drawn; smaller ones are drawn as this one."""
 TICKS = (*(percent / 100 for percent in (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 97, 98, 99)), 0.995, 0.998, 0.999)
+STEPS = (0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
+"""Steps of the ticks where fewer than TICKS_MIN of these are in sight, the widest that are enough."""
+TICKS_MIN = 3
 TICKS_APART = 0.06
 """Least distance of two ticks, as a share of the axis."""
 MARGIN = 0.04
@@ -136,9 +139,19 @@ def _accuracy(height: Floats) -> Floats:
 
 def _ticks(low: float, high: float) -> list[float]:
     """Round accuracies between two, from the top down, none too close to the previous one."""
-    apart = TICKS_APART * (_height(np.array(high)) - _height(np.array(low)))
     ticks: list[float] = []
-    for tick in reversed(TICKS):
-        if low <= tick <= high and (not ticks or _height(np.array(ticks[-1])) - _height(np.array(tick)) >= apart):
-            ticks.append(tick)
+    for round_ones in (TICKS, *(np.arange(0.0, 1.0, step).tolist() for step in STEPS)):
+        ticks = _apart([tick for tick in reversed(round_ones) if low <= tick <= high], low, high)
+        if len(ticks) >= TICKS_MIN:
+            return ticks
     return ticks or [low, high]
+
+
+def _apart(ticks: Sequence[float], low: float, high: float) -> list[float]:
+    """Those that are not too close to the previous one."""
+    apart = TICKS_APART * (_height(np.array(high)) - _height(np.array(low)))
+    kept: list[float] = []
+    for tick in ticks:
+        if not kept or _height(np.array(kept[-1])) - _height(np.array(tick)) >= apart:
+            kept.append(tick)
+    return kept

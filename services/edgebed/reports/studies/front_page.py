@@ -63,7 +63,7 @@ def front_page(reproduced: Sequence[Reproduced], others: Sequence[str] = ()) -> 
         parts=[
             Prose(INTRODUCTION),
             Grid(FRONT_HEAD, [_counts(each) for each in reproduced]),
-            Paragraph((_pages(ARTIFACT), " says how to check them, in ten minutes and in days.")),
+            Paragraph((_page(ARTIFACT, "An appendix"), " says how to check them, in ten minutes and in days.")),
             *(_paper(each) for each in reproduced),
             Section("Further studies", [Paragraph(_listed(others))] if others else []),
         ],
@@ -84,12 +84,12 @@ def artifact_page(reproduced: Sequence[Reproduced]) -> Page:
     )
 
 
-def _pages(name: str) -> Span:
-    return Span(name, file=f"{name}.md")
+def _page(name: str, text: str = "") -> Span:
+    return Span(text or name, file=f"{name}.md")
 
 
 def _listed(names: Sequence[str]) -> tuple[str | Span, ...]:
-    return tuple(piece for name in names for piece in (", ", _pages(name)))[1:]
+    return tuple(piece for name in names for piece in (", ", _page(name)))[1:]
 
 
 def _counts(each: Reproduced) -> tuple[str | Span, ...]:
@@ -97,7 +97,7 @@ def _counts(each: Reproduced) -> tuple[str | Span, ...]:
     decided = [row for row in claimed if row.is_decided]
     different = [row for row in decided if row.is_different]
     return (
-        _pages(each.paper.name),
+        _page(each.paper.name),
         str(len(claimed)),
         str(len(decided) - len(different)),
         str(len(different)),
@@ -107,7 +107,7 @@ def _counts(each: Reproduced) -> tuple[str | Span, ...]:
 
 
 def _paper(each: Reproduced) -> Section:
-    head: list[Part] = [Paragraph((f"{each.paper.citation} ", _pages(each.paper.name)))]
+    head: list[Part] = [Paragraph((f"{each.paper.citation} ", _page(each.paper.name, "All rows"), "."))]
     return Section(each.paper.name, [*head, *(_headline(each, headline) for headline in each.paper.headlines)])
 
 

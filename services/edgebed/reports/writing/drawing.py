@@ -24,6 +24,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
 from matplotlib.ticker import (
+    AutoLocator,
     FixedLocator,
     FuncFormatter,
     LogLocator,
@@ -75,6 +76,8 @@ HANDLE_WIDTH = 0.6
 """Width of a legend's line with its surroundings, in inches."""
 GROUPED_MIN = 10_000
 """Number from which on an axis that reaches it has commas in its numbers."""
+GROUPED_TICKS_MAX = 6
+"""Number of spaces between such numbers along an axis, so that they do not touch."""
 PRINTED_DPI = 300
 PIXELS_AN_INCH = 96
 POINTS_AN_INCH = 72
@@ -242,10 +245,12 @@ def percent_axis(axis: YAxis) -> None:
 
 
 def _group_digits(axis: XAxis | YAxis) -> None:
-    """Write numbers as in tables, 250,000, where nothing else formats them."""
+    """Write numbers as in tables, 250,000, where nothing else formats them, and not too many side by side."""
     is_large = max(map(abs, axis.get_view_interval())) >= GROUPED_MIN
     if is_large and isinstance(axis.get_major_formatter(), ScalarFormatter):
         axis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        if isinstance(axis, XAxis) and isinstance(axis.get_major_locator(), AutoLocator):
+            axis.set_major_locator(MaxNLocator(GROUPED_TICKS_MAX, steps=(1, 2, 2.5, 5, 10)))
 
 
 def _add_legend(figure: Figure, axes: Axes) -> None:

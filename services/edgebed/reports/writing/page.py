@@ -205,7 +205,7 @@ class Page:
     name: str
     """Name of the page; in Markdown, also that of its file and of the folder of its charts."""
     title: str = ""
-    """Title in Markdown, where it is not the name."""
+    """Title of the document, where it is not the name."""
     heading: str = ""
     """The question, or the sentence, that the page is on; "" if there is none."""
     status: Span | None = None
