@@ -290,6 +290,30 @@ def test_the_page_of_all_runs_can_be_sorted_and_searched(open_page: Open) -> Non
     assert complaints == []
 
 
+def test_the_page_of_all_runs_fits_a_desktop(open_page: Open) -> None:
+    """The questions, too, which are in its last column."""
+    tab, _ = open_page("runs/index", DESKTOP)
+
+    assert tab.evaluate("(wide => wide.scrollWidth - wide.clientWidth)(document.querySelector('.wide'))") <= 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_phone_that_scrolls_a_table_still_shows_whose_row_it_is(open_page: Open, scheme: str) -> None:
+    """The names stay at the left, above what passes below them."""
+    tab, _ = open_page("runs/index", PHONE, scheme)
+    before, after, top = tab.evaluate("""() => {
+      const wide = document.querySelector('.wide'), name = wide.querySelector('tbody th');
+      const left = () => name.getBoundingClientRect().left, before = left();
+      wide.scrollLeft = 200;
+      const box = name.getBoundingClientRect();
+      const found = [before, left(), name.contains(document.elementFromPoint(box.left + 5, box.top + 5))];
+      wide.scrollLeft = 0;
+      return found;
+    }""")
+
+    assert (after, top) == (before, True)
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_can_be_printed(open_page: Open, name: str) -> None:
     """Dark on white, also where screens are dark; no table or command goes beyond the paper."""
