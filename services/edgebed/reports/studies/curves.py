@@ -148,7 +148,7 @@ def _ticks(low: float, high: float) -> list[float]:
 
 
 def _apart(ticks: Sequence[float], low: float, high: float) -> list[float]:
-    """Those that are not too close to the previous one."""
+    """The ticks, without those that are too close to the previous one."""
     apart = TICKS_APART * (_height(np.array(high)) - _height(np.array(low)))
     kept: list[float] = []
     for tick in ticks:
