@@ -1,0 +1,36 @@
+"""Measures for Tao, Li 2018, of the loss on test images; each takes the trials of one seed, by cell."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.papers.paper import Measure
+
+EVALUATIONS_MIN = 3
+"""Number of evaluations that a spread of the changes between them needs."""
+
+
+def mean_loss(cell: str) -> Measure:
+    """A measure: the mean loss of all evaluations but the first, of the initial weights; None without any."""
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        later = trials[cell].evaluations.loss[1:]
+        return float(later.mean()) if len(later) else None
+
+    return measure
+
+
+def unsteadiness(cell: str) -> Measure:
+    """A measure: the standard deviation of the changes of the loss between evaluations in the second half of a run.
+
+    A loss that falls at a steady rate has none. In the first half it falls too fast for that. None with fewer than
+    three evaluations in that half.
+    """
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        loss = trials[cell].evaluations.loss
+        second_half = loss[len(loss) // 2 :]
+        return float(np.diff(second_half).std()) if len(second_half) >= EVALUATIONS_MIN else None
+
+    return measure
