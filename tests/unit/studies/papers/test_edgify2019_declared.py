@@ -16,7 +16,7 @@ from edgify2019.encodings import (
     task_of,
     total_bytes,
 )
-from edgify2019.paper import CELLS, EPOCHS, FOLLOWS, LARGE_BATCH_EPOCHS, PAPER, ROUNDS, eight
+from edgify2019.paper import CELLS, EPOCHS, FOLLOWS, LARGE_BATCH_EPOCHS, PAPER, RESNET18_ROUNDS, ROUNDS, eight
 from edgify2019.weights import SEEDS, as_int8
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,13 +48,32 @@ def test_every_training_is_as_many_epochs(cell: str) -> None:
     """Of the post's 100, or 150 rounds; a cosine ends with them, and rates of rounds of models stay."""
     trials = load_scenario(FOLDER / "accuracy.yaml").trials
     trial = trials[CELLS[cell].variant]
-    pushes = IMAGES / trial.task.batch_size
-    epochs = trial.stop.updates / (4 if cell.startswith("federated") else pushes)
+    pushes = IMAGES * trial.task.fraction / trial.task.batch_size
+    epochs = trial.stop.updates / (trial.num_workers if cell.startswith("federated") else pushes)
     assert epochs == (ROUNDS if cell.startswith("federated") else LARGE_BATCH_EPOCHS)
-    assert CELLS[cell].scale * epochs == pytest.approx(EPOCHS)
+    run = {"federated-resnet18": RESNET18_ROUNDS}.get(cell, LARGE_BATCH_EPOCHS if "hundred" in cell else EPOCHS)
+    assert CELLS[cell].scale * epochs == pytest.approx(run)
     overrides = CELLS[cell].sets(CELLS[cell].scale)
-    stays = "plateau" in cell or cell.startswith("federated")
+    stays = "plateau" in cell or "hundred" in cell or cell.startswith("federated")
     assert overrides == (() if stays else (f"variants.{CELLS[cell].variant}.method.aggregation.epochs={EPOCHS}",))
+
+
+def test_a_hundred_epochs_are_as_many_steps_as_the_others_take() -> None:
+    """So that two cores can run them; the warm-up of DGC is four epochs of them."""
+    trials = load_scenario(FOLDER / "accuracy.yaml").trials
+    steps = trials["large-batch"].stop.updates * CELLS["large-batch"].scale
+    for name in ("large-batch-hundred-epochs", "large-batch-dgc-hundred-epochs"):
+        assert trials[name].stop.updates == pytest.approx(steps, rel=0.001)
+        assert CELLS[name].scale == 1
+
+
+def test_variants_of_32_workers_differ_from_those_of_four_in_nothing_else() -> None:
+    """The settings of each are those of its namesake."""
+    trials = load_scenario(FOLDER / "accuracy.yaml").trials
+    for name in ("large-batch", "large-batch-dgc", "federated", "federated-int8"):
+        four, many = trials[name], trials[f"{name}-32"]
+        assert (four.num_workers, many.num_workers) == (4, 32)
+        assert (many.task, many.method) == (four.task, four.method)
 
 
 def test_all_seeds_agree_by_chance_less_often_than_a_test_at_95_percent_errs() -> None:

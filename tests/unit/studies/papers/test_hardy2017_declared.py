@@ -14,6 +14,8 @@ from edgebed.scenario.schema import Scenario, TrialSection
 
 FOLDER = Path(__file__).parents[4] / "scenarios/hardy2017"
 FILES = ("figure-3.yaml", "figure-3-uniform.yaml", "figure-3-narrow.yaml", "table-2.yaml", "figure-4.yaml")
+SECTION_3 = "section-3.yaml"
+"""One worker, of others' work, whose size is not known."""
 CNN = [tensor.size for tensor in models.layout("cnn", (1, 28, 28), 10)]
 PYTHON_2_BYTES = {1.0: 1_905_858, 0.1: 281_314, 0.01: 28_531, 0.001: 3_275}
 """Share of the entries -> what cPickle of Python 2.7.18 makes of a push of the CNN in the form of the first release."""
@@ -23,7 +25,7 @@ PYTHON_2_BYTES_WRAPPED = {0.1: 619_396, 0.01: 61_696, 0.001: 6_007}
 @pytest.fixture(scope="module")
 def scenarios() -> dict[str, Scenario]:
     """By file name."""
-    return {name: load_scenario(FOLDER / name) for name in FILES}
+    return {name: load_scenario(FOLDER / name) for name in (*FILES, SECTION_3)}
 
 
 def counts(fraction: float) -> list[int]:
@@ -82,11 +84,22 @@ def test_the_order_is_that_of_the_published_accuracies():
 
 def test_every_trial_has_the_size_of_the_paper(scenarios):
     """200 devices, mini-batches of 10, 250,000 updates, measured at every hundredth of them."""
-    for name, scenario in scenarios.items():
-        for variant, trial in scenario.trials.items():
+    for name in FILES:
+        for variant, trial in scenarios[name].trials.items():
             devices = 100 if variant.endswith("100-devices") else 200
             assert (trial.num_workers, trial.stop.updates) == (devices, 250_000), f"{name}: {variant}"
             assert (trial.task.batch_size, trial.evaluation.every.updates) == (10, 2_500), f"{name}: {variant}"
+
+
+def test_a_single_core_selects_as_comp_asgd_does(scenarios):
+    """One entry in a hundred, the largest of the whole model, and nothing is kept of the others; else all is the same."""
+    whole, selected = (scenarios[SECTION_3].trials[name] for name in ("single-core", "single-core-1-in-100"))
+    comp_asgd = scenarios["figure-3.yaml"].trials["comp-asgd-1-in-100"].method.parts["compression"]
+
+    assert whole.num_workers == selected.num_workers == 1
+    assert whole.method.parts["aggregation"] == selected.method.parts["aggregation"]
+    assert top_k.Config(**selected.method.parts["compression"].settings) == top_k.Config(**comp_asgd.settings)
+    assert PAPER.rows["loss-single-core"].claim.value == 1.03
 
 
 def test_all_pauses_have_one_mean(scenarios):

@@ -1,0 +1,29 @@
+"""Measures for Tong et al. 2016 of how long the devices of a trial work; each takes the trials of one seed, by cell."""
+
+from collections.abc import Mapping
+
+from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.papers.paper import Measure
+
+WAITING = ("inputs", "answers")
+"""Phases in which a device waits for another."""
+
+
+def last_over_first(cell: str) -> Measure:
+    """A measure: the time that the last device works in a step over that of the first; None where it is not known."""
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        trial = trials[cell]
+        devices = [node.node for node in trial.plan.workers()]
+        first, last = _work_s(trial, devices[0]), _work_s(trial, devices[-1])
+        return last / first if first and last else None
+
+    return measure
+
+
+def _work_s(trial: FinishedTrial, device: str) -> float | None:
+    """Seconds of a step in which a device does not wait."""
+    phases, rate = trial.summary.shard_phases.get(device), trial.summary.shard_steps_per_s.get(device)
+    if not phases or not rate:
+        return None
+    return sum(share for phase, share in phases.items() if phase not in WAITING) / rate
