@@ -1,0 +1,85 @@
+"""The declaration of Tao, Li 2018: it fits its scenario file, and its measures of losses are what they say."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tao2018.measures import mean_loss, unsteadiness
+from tao2018.paper import ABSTRACT, CELLS, PAPER, PARAMETERS, SCALE, TABLE_2, TEN_EPOCHS, UPDATES
+
+from edgebed.journal.series import Evaluations
+from edgebed.learning.models import registry as models
+from edgebed.scenario.load import load_scenario
+from edgebed.studies.finished import FinishedTrial
+
+FOLDER = Path(__file__).parents[4] / "scenarios/tao2018"
+IMAGES = 60_000
+IN_ALL = {"": 200_000, "-of-64": 150_000, "-short": 100_000}
+"""Ending of a cell's name -> iterations in the paper."""
+
+
+def evaluated(*losses: float) -> dict[str, FinishedTrial]:
+    """A cell's trial with these losses; measures of losses read nothing else."""
+    count = np.arange(len(losses))
+    evaluations = Evaluations(
+        t=1.0 * count, version=count, accuracy=0.0 * count, loss=np.array(losses), final=count < 0,
+        ingress_bytes=count, egress_bytes=1.0 * count, bits=count,
+    )  # fmt: skip
+    return {"cell": FinishedTrial(plan=None, summary=None, evaluations=evaluations)}  # type: ignore[arg-type]
+
+
+def test_the_paper_has_no_mistakes() -> None:
+    """Every row has its cells, every cell is in a row, no two rows have one name, nor two of a table one label."""
+    assert PAPER.mistakes == ()
+    for table in PAPER.tables:
+        labels = [row.what for row in table.rows.values()]
+        assert len(set(labels)) == len(labels)
+
+
+def test_each_variant_is_a_cell_and_each_cell_a_variant() -> None:
+    """So the scenario file holds nothing that the paper's page does not show."""
+    assert {(cell.scenario, cell.variant) for cell in CELLS.values()} == {
+        ("tables.yaml", variant) for variant in load_scenario(FOLDER / "tables.yaml").trials
+    }
+
+
+def test_each_cell_is_a_share_of_the_iterations_of_the_paper() -> None:
+    """Of four updates each."""
+    for name, trial in load_scenario(FOLDER / "tables.yaml").trials.items():
+        iterations = next(count for ending, count in reversed(IN_ALL.items()) if name.endswith(ending))
+        assert trial.stop.updates == trial.num_workers * iterations
+        assert CELLS[name].scale == SCALE
+
+
+@pytest.mark.parametrize("cell", [name for name in CELLS if name.startswith("esgd") and not name.endswith("tuned")])
+def test_a_cell_drops_the_share_that_it_is_called_by(cell: str) -> None:
+    """A quarter, half, three quarters or seven eighths of the entries."""
+    trial = load_scenario(FOLDER / "tables.yaml").trials[cell]
+    dropped = 1 - trial.method.parts["compression"].settings.get("fraction", 0.5)
+    assert {"25": 0.25, "50": 0.5, "75": 0.75, "87": 0.875}[cell.split("-")[1]] == dropped
+
+
+def test_ten_epochs_are_so_many_updates() -> None:
+    """An epoch is 469, the last with images of the next; and they are run."""
+    trial = load_scenario(FOLDER / "tables.yaml").trials["std"]
+    assert TEN_EPOCHS == 10 * -(-IMAGES // trial.task.batch_size)
+    assert TEN_EPOCHS < UPDATES * SCALE
+
+
+def test_the_abstract_contradicts_table_2() -> None:
+    """With seven eighths dropped by seven points."""
+    assert TABLE_2["esgd-87"] - ABSTRACT["esgd-87"] == pytest.approx(6.96)
+    assert sum(tensor.size for tensor in models.layout("cnn", (1, 28, 28), 10)) == PARAMETERS
+
+
+def test_the_loss_of_the_initial_weights_is_not_in_the_mean() -> None:
+    """It is nobody's training."""
+    assert mean_loss("cell")(evaluated(2.3, 0.5, 0.3)) == pytest.approx(0.4)
+    assert mean_loss("cell")(evaluated(2.3)) is None
+
+
+def test_a_steady_fall_is_not_unsteady() -> None:
+    """However steep it is, and however steep the first half was; an up and down is as unsteady as it is large."""
+    assert unsteadiness("cell")(evaluated(9.0, 2.0, 4.0, 3.0, 2.0, 1.0)) == pytest.approx(0.0)
+    assert unsteadiness("cell")(evaluated(9.0, 2.0, 8.0, 1.0, 1.0, 1.1, 1.0, 1.1, 1.0)) == pytest.approx(0.1)
+    assert unsteadiness("cell")(evaluated(9.0, 2.0, 1.0, 1.0)) is None
