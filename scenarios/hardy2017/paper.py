@@ -187,9 +187,9 @@ OF_SHOKRI = "A result of Shokri and Shmatikov 2015, as this paper reports it."
 
 SECTION_3 = Table(
     title="Section III: the selection on a single core",
-    text="One worker, the perceptron of 784-128-64-10 units, twenty passes through the images in mini-batches of 32; the "
-    "selection is that of Comp-ASGD, the largest entries of the whole model, and what is not selected is dropped. The "
-    "paper gives neither size nor length; with these, whole gradients reach what it has for them.",
+    text="One worker, the perceptron of 784-128-64-10 units, twenty passes through the images in mini-batches of 32. "
+    "The selection is that of Comp-ASGD, the largest entries of the whole model, and what is not selected is dropped. "
+    "The paper gives neither size nor length; with these, whole gradients reach what it has for them.",
     rows={
         "single-core": accuracy_row(
             "single-core", "One core, whole gradients", SINGLE_CORE["single-core"], OF_SHOKRI
@@ -501,8 +501,8 @@ PAPER = Paper(
     "compression. IEEE 16th International Symposium on Network Computing and Applications (NCA), 2017.",
     text="""\
 Except in section III, 200 devices train on MNIST in mini-batches of 10 for 250,000 updates in all; each has its own
-two-hundredth of the images. An accuracy is the highest moving average of the accuracies of a run, and the mean of it over runs. What the
-paper leaves open is read as follows.
+two-hundredth of the images. An accuracy is the highest moving average of the accuracies of a run, and the mean of it
+over runs. What the paper leaves open is read as follows.
 
 - The CNN of 211,690 parameters is two convolutions of 32 filters of 3x3 with a pool of 2x2 each, and dense layers of
   128 and 10. Initial values and the learning rate of 0.1 are those of the authors' released code. Pixels are scaled to

@@ -165,8 +165,8 @@ SECOND = Table(
     "mini-batches and iterations, and 87.5 % dropped 88.46 % here and 81.5 % in its abstract; its rows of 75 %, with "
     "smaller mini-batches or fewer iterations, lie below those of 87.5 %. The abstract has 91.2, 86.7 and 81.5 % with "
     "50, 75 and 87.5 % dropped, without sizes: they are taken to be those of the other rows. What the paper claims in "
-    "words is the order. Figure 2 shows that eSGD converges more slowly the more is dropped; the conclusion says that a "
-    "gradient smaller by 90 % does not slow it down, and is taken to mean the 87.5 % that the paper ran.",
+    "words is the order. By figure 2 eSGD converges more slowly the more is dropped; by the conclusion a gradient "
+    "smaller by 90 % does not slow it down, which is taken to mean the 87.5 % that the paper ran.",
     rows={
         **{f"two-{name}": published_row(name, value) for name, value in TABLE_2.items()},
         "25-over-50": over_row("esgd-25", "esgd-50", 4.09),

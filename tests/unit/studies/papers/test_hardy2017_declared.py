@@ -92,7 +92,7 @@ def test_every_trial_has_the_size_of_the_paper(scenarios):
 
 
 def test_a_single_core_selects_as_comp_asgd_does(scenarios):
-    """One entry in a hundred, the largest of the whole model, and nothing is kept of the others; else all is the same."""
+    """One entry in a hundred, the largest of the whole model; nothing is kept of the others. Else all is the same."""
     whole, selected = (scenarios[SECTION_3].trials[name] for name in ("single-core", "single-core-1-in-100"))
     comp_asgd = scenarios["figure-3.yaml"].trials["comp-asgd-1-in-100"].method.parts["compression"]
 

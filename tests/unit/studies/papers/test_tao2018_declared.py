@@ -62,7 +62,7 @@ def test_a_cell_drops_the_share_that_it_is_called_by(cell: str) -> None:
 def test_ten_epochs_are_so_many_updates() -> None:
     """An epoch is 469, the last with images of the next; and they are run."""
     trial = load_scenario(FOLDER / "tables.yaml").trials["std"]
-    assert TEN_EPOCHS == 10 * -(-IMAGES // trial.task.batch_size)
+    assert 10 * -(-IMAGES // trial.task.batch_size) == TEN_EPOCHS
     assert TEN_EPOCHS < UPDATES * SCALE
 
 
