@@ -445,9 +445,9 @@ AS_PUBLISHED = Table(
     text="What two cores can run of the post's own setting, a part at a time. *A hundred epochs* are of 6,000 of the "
     "images, in as many steps as the twelve epochs above: so the four epochs in which DGC sends more are as small a "
     "part of the training as in the post. *32 workers* share the images that four have above, for as many epochs or "
-    "rounds. Either takes ten minutes of a core for each run. *ResNet-18* has the post's network too, with the 7x7 stem "
-    f"of its publication, mini-batches of 128 and {RESNET18_ROUNDS} of 150 rounds, since a round takes five minutes of a "
-    "core and would take half an hour with a stem of 3x3. The accuracy of large batch without "
+    "rounds. Either takes ten minutes of a core for each run. *ResNet-18* has the post's network too, with the 7x7 "
+    f"stem of its publication, mini-batches of 128 and {RESNET18_ROUNDS} of 150 rounds, since a round takes five "
+    "minutes of a core, and half an hour with a stem of 3x3. The accuracy of large batch without "
     "compression was in a table that is lost.",
     rows={
         "accuracy-hundred-epochs": accuracy_row("large-batch-hundred-epochs"),
