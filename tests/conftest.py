@@ -14,6 +14,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+import soaking
 import typer.main
 from xdist.scheduler import LoadFileScheduling
 
@@ -26,10 +27,19 @@ gc.set_threshold(100_000)  # to collect and import all tests makes much that sta
 # Many tests call a command in this process, which would build the same command line each time.
 typer.main.get_command = functools.cache(typer.main.get_command)
 
-# As many examples as the suite has time for, of which none has a deadline; HYPOTHESIS_PROFILE=thorough takes more.
-hypothesis.settings.register_profile("suite", max_examples=20, deadline=None)
-hypothesis.settings.register_profile("thorough", max_examples=1000, deadline=None)
-hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+# The suite tries each property with a few examples, always the same; `scripts/test soak` with many, which its seed
+# decides. Nothing depends on how long an example takes.
+hypothesis.settings.register_profile(
+    "suite",
+    max_examples=20,
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow, hypothesis.HealthCheck.function_scoped_fixture],
+)
+hypothesis.settings.register_profile(
+    "soak", hypothesis.settings.get_profile("suite"), max_examples=200 * soaking.TIMES, derandomize=False, database=None
+)
+hypothesis.settings.load_profile("soak" if soaking.SEED else "suite")
 
 STRICT = os.environ.get("EDGEBED_TEST_STRICT") == "1"
 """Whether leaving a test out is a failure."""
@@ -77,15 +87,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """A test in `tests/process/` is marked `process`, and so on; what is for `scripts/campaign` is left to it."""
+    """A test in `tests/process/` is marked `process`, and so on; what is for a soak or a campaign is left to it."""
     for item in items:
         parts = item.path.relative_to(config.rootpath / "tests").parts
         if parts[0] in MARKED_FOLDERS:
             item.add_marker(parts[0])
-    absent = [mark for mark, is_there in (("campaign", CAMPAIGN), ("netem", NETEM)) if not is_there]
-    left = [item for item in items if any(map(item.get_closest_marker, absent))]
+    is_there = {"campaign": CAMPAIGN, "netem": NETEM, "soak": soaking.SEED}
+    absent = [mark for mark in is_there if not is_there[mark]]
+    left = {
+        item for item in items
+        if any(map(item.get_closest_marker, absent)) or not soaking.is_in_share(item.nodeid)
+    }  # fmt: skip
     if left:
-        config.hook.pytest_deselected(items=left)
+        config.hook.pytest_deselected(items=[*left])
         items[:] = [item for item in items if item not in left]
     items.sort(key=lambda item: not item.nodeid.startswith(SWARM))  # they are the longest together, so they begin
 

@@ -1,6 +1,6 @@
 """The server's log on a volume of the engine: what outlasts the server, its controller, and neither.
 
-The server is killed as many times as EDGEBED_SERVER_KILLS says: once in the suite, twenty times in `scripts/campaign`.
+The server is killed once in the suite, more often in `scripts/test soak`.
 """
 
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soaking
 from log_runs import EVERY, assert_nothing_lost, run_killed
 from waiting import until
 from warm_command import WarmCommand
@@ -19,7 +20,7 @@ from edgebed.journal.folds import of_type
 from edgebed.journal.journal import read_journal
 from edgebed.journal.series import Series
 
-KILLS = int(os.environ.get("EDGEBED_SERVER_KILLS", "1"))
+KILLS = soaking.count(1, 5)
 NAME = f"logged-{os.getpid()}"
 SCENARIO = f"""
 name: {NAME}
@@ -34,6 +35,7 @@ stop: {{ updates: 400 }}
 NODES_END_S = 60.0
 
 
+@pytest.mark.random
 @pytest.mark.timeout(120 + 30 * KILLS)
 def test_a_killed_server_comes_to_the_model_of_one_that_lived(engine, tmp_path: Path) -> None:
     """To the bit, with nothing lost; the volume goes when the trial is complete."""

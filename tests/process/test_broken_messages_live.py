@@ -1,10 +1,9 @@
 """Broken messages at every socket of a live run, by somebody who has its secret and by somebody who has not.
 
-As many as EDGEBED_BROKEN_MESSAGES says: a few in the suite, a million in `scripts/campaign`. The run goes on to its end
-and learns as ever, its accounts close, and no node takes more memory.
+A few in the suite, more and others in `scripts/test soak`. The run goes on to its end and learns as ever, its accounts
+close, and no node takes more memory.
 """
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import broken_sender
 import psutil
 import pytest
 import quick_runs
+import soaking
 from raw_zmtp import closes, frame, greeting, no_mechanism, plain_hello
 from staged_trial import StagedTrial
 from waiting import until
@@ -22,7 +22,7 @@ from edgebed.core import records
 from edgebed.journal.journal import Entry, read_journal
 from edgebed.roles.events import Woken
 
-MESSAGES = int(os.environ.get("EDGEBED_BROKEN_MESSAGES", "2000"))
+MESSAGES = soaking.count(1500, 30_000)
 A_SECOND = 100
 """Messages, at least, on any machine."""
 WITHOUT_SECRET = 20
@@ -43,6 +43,7 @@ stop: { time: 10h }
 
 
 @pytest.mark.slow
+@pytest.mark.random
 @pytest.mark.timeout(120 + MESSAGES // A_SECOND)
 def test_a_run_goes_on_among_broken_messages(tmp_path: Path) -> None:
     """With the secret, and under the names of its nodes; and without it, in the same bytes."""
@@ -107,7 +108,7 @@ def attack(stage: StagedTrial) -> None:
 def send(stage: StagedTrial, doors: tuple[tuple[str, str], ...], count: int) -> None:
     """Send so many, a third of them to each door, from processes of their own."""
     processes = []
-    for seed, (address, network) in enumerate(doors):
+    for seed, (address, network) in enumerate(doors, soaking.SEED):
         words = [sys.executable, broken_sender.__file__, address, network, str(count // len(doors)), str(seed)]
         processes.append(subprocess.Popen(words, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True))
         processes[-1].stdin.write(f"{stage.launcher.secret}\n")

@@ -1,7 +1,7 @@
 """Random faults from a seed, done to real processes: held by the kernel for root, or by the nodes themselves.
 
 Every run ends, its books close exactly, and its journal names each fault that was due. The scenario of a seed, and so
-its schedule, is that of all runtimes. `EDGEBED_RANDOM_FAULTS=30` runs so many seeds, `17-17` that of 17 alone.
+its schedule, is that of all runtimes. `EDGEBED_RANDOM_FAULTS=17-17` runs that of 17 alone.
 """
 
 import random
@@ -19,6 +19,9 @@ from warm_fork_server import called
 
 from edgebed.emulation import means
 
+pytestmark = pytest.mark.random
+
+SEEDS = random_faults.seeds(3, 12)
 AT_ONCE = 4
 """Runs at a time: their nodes mostly wait."""
 SLACK_S = 1.0
@@ -33,11 +36,10 @@ def rights() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300 + 20 * len(random_faults.seeds(5)))
+@pytest.mark.timeout(300 + 20 * len(SEEDS))
 @pytest.mark.parametrize("emulation", ["kernel", "model"])
 def test_the_books_close_whatever_happens(rights: None, tmp_path: Path, emulation: str) -> None:
-    """For every seed, of which a fifth do without the kernel; several runs at a time."""
-    seeds = random_faults.seeds(5)
+    """For every seed, of which a third do without the kernel; several runs at a time."""
 
     def check(seed: int) -> None:
         scenario = random_faults.scenario_of(seed, memory=emulation == "kernel")
@@ -45,7 +47,7 @@ def test_the_books_close_whatever_happens(rights: None, tmp_path: Path, emulatio
         assert run.told.plan == random_faults.plan_of(scenario)
         random_faults.check_journal(run.told, SLACK_S)
 
-    side_by_side(check, seeds if emulation == "kernel" else seeds[: -(-len(seeds) // 5)], AT_ONCE)
+    side_by_side(check, SEEDS if emulation == "kernel" else SEEDS[: -(-len(SEEDS) // 3)], AT_ONCE)
 
 
 def killing(seed: int, controller: WarmCommand, folder: Path) -> None:
@@ -66,7 +68,7 @@ def killing(seed: int, controller: WarmCommand, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300 + 20 * len(random_faults.seeds(5)))
+@pytest.mark.timeout(300 + 20 * len(SEEDS))
 def test_the_books_close_though_what_nodes_stand_on_is_killed(rights: None, tmp_path: Path) -> None:
     """Under the policy of restarting: all nodes begin another life, and the faults go on."""
 
@@ -76,4 +78,4 @@ def test_the_books_close_though_what_nodes_stand_on_is_killed(rights: None, tmp_
         random_faults.check_journal(run.told, SLACK_S)
         assert not run.told.ended[1].reason.startswith("the controller failed")
 
-    side_by_side(check, random_faults.seeds(2), AT_ONCE // 2)  # to start what was killed takes a core
+    side_by_side(check, SEEDS[: -(-len(SEEDS) // 2)], AT_ONCE // 2)  # to start what was killed takes a core

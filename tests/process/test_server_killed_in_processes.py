@@ -10,7 +10,7 @@ from live_runs import run_live
 AT_ONCE = 4
 
 
-@pytest.mark.campaign
+@pytest.mark.soak
 @pytest.mark.timeout(400)
 def test_it_goes_on_ten_times_and_learns_as_well(tmp_path: Path) -> None:
     """Beside runs whose server lives, of several seeds, which tell how much accuracies differ anyhow."""

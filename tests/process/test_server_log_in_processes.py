@@ -1,9 +1,8 @@
 """The server, a real process, is killed again and again, and nothing that it has answered is lost.
 
-As many times as EDGEBED_SERVER_KILLS says: a few in the suite, a hundred in `scripts/campaign`.
+A few times in the suite, more often in `scripts/test soak`.
 """
 
-import os
 import signal
 from collections import Counter
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soaking
 import yaml
 from live_runs import run_live
 from log_runs import EVERY, assert_nothing_lost, run_killed
@@ -21,11 +21,12 @@ from edgebed.journal.checkpoints import read_checkpoint
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.journal.series import Series
 
-KILLS = int(os.environ.get("EDGEBED_SERVER_KILLS", "5"))
+KILLS = soaking.count(3, 20)
 Begin = Callable[..., "LiveRun"]  # noqa: F821 # of conftest.py, which is no module to import from
 
 
 @pytest.mark.slow
+@pytest.mark.random
 @pytest.mark.timeout(60 + 20 * KILLS)
 @pytest.mark.parametrize(("method", "workers", "durability"), [("sync-sgd", 3, "log"), ("adacomp", 1, "fsync")])
 def test_a_killed_server_comes_to_the_model_of_one_that_lived(

@@ -37,7 +37,7 @@ MODULES = ("bridge", "veth", "sch_tbf", "ifb", "sch_ingress", "cls_u32", "act_mi
 MEMORY = "2048M"
 SECONDS = 600.0
 POWER_OFF_S = 30.0
-KEPT = ("PATH", "PYTHONPATH", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "HYPOTHESIS_PROFILE")
+KEPT = ("PATH", "PYTHONPATH", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 """Variables that the command has from here, with all of edgebed's own."""
 _FINIT_MODULE = 313  # its number on x86-64, the only machine that user-mode Linux is built for beside x86
 _SET_FLAGS, _UP_AND_RUNNING = 0x8914, 0x41  # linux/sockios.h, linux/if.h

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import soaking
 from shuffled import check_shuffled
 
 from edgebed.core import chance, records
@@ -51,10 +52,10 @@ SERVED: tuple[Any, ...] = (
 SEEDS = "EDGEBED_RANDOM_FAULTS"
 
 
-def seeds(default: int) -> range:
-    """Those to run: 1 to `default`, or as the variable says: `1000` for so many, `17-17` for that of 17 alone."""
-    first, _, last = os.environ.get(SEEDS, str(default)).rpartition("-")
-    return range(int(first or 1), int(last) + 1)
+def seeds(few: int, many: int) -> range:
+    """Those to run: `few` in the suite, `many` in a soak; or as the variable says: `17-17` for that of 17 alone."""
+    first, _, last = os.environ.get(SEEDS, "").partition("-")
+    return range(int(first), int(last) + 1) if first else soaking.seeds(few, many)
 
 
 def scenario_of(

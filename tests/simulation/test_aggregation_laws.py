@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.core import records
@@ -14,7 +14,7 @@ from edgebed.core import records
 Simulate = Callable[..., Any]  # conftest.py
 UPDATES = 120
 SPEEDS = st.lists(st.sampled_from([0.05, 0.2, 0.5, 1.0, 3.0]), min_size=2, max_size=5)
-FEW = settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=settings.default.max_examples // 3)
 
 
 def trained(simulate: Simulate, method: dict[str, Any], speeds: list[float], pauses: str = "5ms") -> Any:

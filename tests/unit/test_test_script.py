@@ -1,4 +1,4 @@
-"""`scripts/test` ends with 0 exactly where all that was asked for has passed; `scripts/test fast` sets nothing up."""
+"""`scripts/test` ends with 0 exactly where all that was asked for has passed; `fast` and `soak` set nothing up."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PASSES = "tests/unit/test_repository.py::test_scripts_can_be_run_and_read_by_bash"
 NEEDS_DATA = "tests/unit/wire/test_tensors.py::test_a_real_gradient_of_the_cnn_at_one_percent_costs_few_bytes_an_entry"
-SLOW = "tests/unit/wire/test_broken_frames.py::test_broken_messages_are_read_or_refused[1000000]"
+SLOW = "tests/unit/test_test_script.py::test_all_that_could_run_has_passed"
 HAS_EXAMPLES = "tests/unit/core/test_chance.py"
 
 
@@ -72,6 +72,26 @@ def test_fast_leaves_what_is_slow_to_the_whole_suite():
 
     assert "failed: no test was selected" in done.stdout
     assert done.returncode == 1, done.stderr
+
+
+@pytest.mark.slow
+def test_a_soak_draws_by_its_seed_which_it_says():
+    """More examples than the suite has; what does not draw is not among them; a share of the tests is chosen by it."""
+    several = ("tests/unit/core/test_chance.py", "tests/unit/core/test_units.py", PASSES)
+    done = run("soak", "--seed", "17", "--times", "2", "--share", "2", *several, "--hypothesis-show-statistics")
+
+    assert "settings.max_examples=400" in done.stdout
+    assert "test_repository" not in done.stdout.partition("again:")[0]
+    assert "the same draws again: scripts/test soak --seed 17 --share 2 --times 2" in done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_soak_takes_whole_numbers():
+    """What is wrong is said before anything runs."""
+    done = run("soak", "--share", "half")
+
+    assert done.stderr == "scripts/test soak --share half: not a whole number from 1\n"
+    assert done.returncode == 2
 
 
 def test_fast_sets_up_nothing_where_an_environment_is(tmp_path):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.algorithms.compressor import Piece, StepContext
@@ -63,7 +63,6 @@ def gradients(shapes, count, seed):
 
 
 @pytest.mark.parametrize(("name", "given_settings"), REMEMBERING)
-@settings(max_examples=30, deadline=None)
 @given(shapes=SHAPES, count=st.integers(1, 6), seed=st.integers(0, 99))
 def test_what_was_sent_and_what_is_remembered_make_up_all_gradients(name, given_settings, shapes, count, seed):
     """Step by step: gradient + memory = sent + memory'."""
@@ -79,7 +78,6 @@ def test_what_was_sent_and_what_is_remembered_make_up_all_gradients(name, given_
 
 
 @pytest.mark.parametrize(("name", "given_settings"), SETTINGS)
-@settings(max_examples=20, deadline=None)
 @given(shapes=SHAPES, seed=st.integers(0, 99))
 def test_the_update_survives_the_wire(name, given_settings, shapes, seed):
     """Bit for bit; plain pieces take the bytes that are counted, packed ones those that are left."""

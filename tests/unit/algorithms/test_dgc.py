@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.algorithms.compression import dgc, top_k
@@ -34,7 +34,6 @@ def gradients(count, seed=0):
     return list(np.random.default_rng(seed).normal(size=(count, SIZE)).astype("f4"))
 
 
-@settings(max_examples=30, deadline=None)
 @given(fraction=st.floats(0.01, 1.0), seed=st.integers(0, 99))
 def test_without_momentum_it_is_top_k_with_residual(fraction, seed):
     """Bit for bit."""

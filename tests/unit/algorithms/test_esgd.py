@@ -30,7 +30,7 @@ def vectors(count, seed=0):
     return list(np.random.default_rng(seed).normal(size=(count, SIZE)).astype("f4"))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(
     fraction=st.floats(0.02, 1.0), losses=st.lists(st.floats(0.0, 3.0), min_size=1, max_size=6), seed=st.integers(0, 99)
 )

@@ -9,7 +9,6 @@ from edgebed.algorithms.compression import powersgd_local
 from edgebed.algorithms.compressor import StepContext
 
 
-@settings(max_examples=30, deadline=None)
 @given(rows=st.integers(6, 12), columns=st.integers(6, 12), rank=st.integers(1, 2), seed=st.integers(0, 99))
 def test_a_matrix_of_that_rank_is_exact(rows, columns, rank, seed):
     """In the first step already."""
@@ -78,7 +77,7 @@ def test_a_matrix_of_less_than_the_rank_is_exact_and_found_again():
 
 
 @given(st.integers(0, 99), st.sampled_from([0.0, 2.0, -1e-3, 300.0]))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples)
 def test_columns_are_made_orthonormal(seed, factor):
     """Also where one is a multiple of another: then nothing is left of it, and not what rounding leaves."""
     p = np.random.default_rng(seed).normal(size=(9, 3)).astype("f4")

@@ -6,7 +6,7 @@ summary of the same journal says.
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import records
@@ -61,7 +61,6 @@ def test_a_whole_journal_amounts_to_what_its_summary_says(sample_run):
     assert status.nodes_up == status.nodes_expected == 6
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     updates=st.lists(st.sampled_from((*WORKERS, "stranger")), max_size=40),
     changes=st.lists(st.tuples(st.sampled_from((*WORKERS, "server", "stranger")), st.sampled_from(STATES))),

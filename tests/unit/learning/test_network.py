@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from torch import nn
@@ -263,7 +263,6 @@ def test_standardized_inputs_do_not_depend_on_brightness_and_contrast() -> None:
     assert np.abs(results[2] - results[3]).max() > 1e-3
 
 
-@settings(deadline=None)
 @given(st.integers(1, 4), st.integers(2, 6), st.floats(0.1, 100.0), st.integers(0, 2**31))
 def test_standardizing_gives_mean_zero_and_variance_one(num: int, side: int, spread: float, seed: int) -> None:
     """For each image apart, whatever its scale."""

@@ -8,7 +8,7 @@ import json
 import typing
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import records
@@ -35,7 +35,6 @@ def any_record(kind):
 def test_every_record_has_words(kind):
     """On one line that moves no cursor, whatever a node has put into it."""
 
-    @settings(max_examples=30, deadline=None)
     @given(any_record(kind))
     def check(record):
         text = event_text(record)
@@ -229,7 +228,6 @@ def test_what_comes_a_look_late_at_most_comes_out_in_order(times, sizes):
     assert out == sorted(float(t) for t in times)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(chunks=st.lists(st.text("ab\n", max_size=6).map(str.encode), max_size=12), cut=st.booleans())
 def test_a_growing_file_gives_each_line_once(tmp_path, chunks, cut):
     """Whole ones only, but for the last look; one that is not there yet has none."""

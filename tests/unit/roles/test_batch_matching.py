@@ -132,7 +132,7 @@ def counts(keys) -> list[int]:
     return list(found.values())
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     seed=st.integers(0, 2**32),
     batches=BATCHES,
@@ -156,7 +156,7 @@ def test_what_is_reported_of_pairs_is_true(
     assert all(made == list(range(STEPS)) for made in stage.learnt.values())
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(
     seed=st.integers(0, 2**32),
     batches=BATCHES,

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.algorithms.registry import COMPRESSIONS, configure
@@ -41,7 +41,6 @@ class Worker:
 
 
 @pytest.mark.parametrize(("name", "given_settings"), KINDS)
-@settings(max_examples=25, deadline=None)
 @given(answered=st.lists(st.sets(st.sampled_from("abc")), max_size=8), seed=st.integers(0, 99))
 def test_the_server_knows_what_each_worker_has(name, given_settings, answered, seed):
     """To the bit, whoever is answered when; those that have the same get the same message."""

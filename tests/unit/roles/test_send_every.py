@@ -55,7 +55,7 @@ def counted(stage: Stage) -> Steps:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", rules(1))
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(
     seed=st.integers(0, 2**32),
     every=st.integers(1, STEPS + 1),
@@ -94,7 +94,7 @@ def test_each_shard_makes_its_steps_once(
             assert not work.networks.predictor or not work.networks.predictor.untaught
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=settings.default.max_examples // 3)
 @given(seed=st.integers(0, 2**32), every=st.integers(1, 5), backup_every=st.integers(1, 5), deaths=DEATHS)
 def test_every_mini_batch_is_an_update_of_the_model(
     seed: int, every: int, backup_every: int, deaths: list[tuple[int, str]]
@@ -111,7 +111,7 @@ def test_every_mini_batch_is_an_update_of_the_model(
 
 
 @pytest.mark.parametrize(("name", "backup_every"), [("bootstrapped", 1), ("greedy", 5)])
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(seed=st.integers(0, 2**32), every=st.integers(1, 5), deaths=DEATHS)
 def test_one_at_a_time_leaves_nothing_to_chance(
     name: str, backup_every: int, seed: int, every: int, deaths: list[tuple[int, str]]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.algorithms.registry import PRESETS
@@ -273,7 +273,7 @@ def test_a_folder_is_refused_with_the_scenarios_in_it(scenario_file, good, tmp_p
         load_scenario(tmp_path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=3 * settings.default.max_examples)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(data=st.data())
 def test_any_damage_to_a_scenario_gives_a_scenario_or_a_scenario_error(tmp_path, good, data):
     """Cut, repeat and replace bytes anywhere: nothing but a ScenarioError is ever raised."""
@@ -424,7 +424,6 @@ METHOD_OPTIONS = (
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(options=st.permutations(METHOD_OPTIONS))
 def test_the_order_of_options_for_a_method_does_not_matter(tmp_path, good, options):
     """A preset, or a part's name, takes nothing of what another option says."""

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tiny_sweep import SWEEP, write_sweep
 
@@ -124,7 +124,6 @@ SCALARS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(a
 TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), max_size=12)
 
 
-@settings(deadline=None)
 @given(st.recursive(SCALARS | TEXTS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner)))
 def test_a_value_is_written_as_it_is_read(value):
     """Whatever it is, an option gives the same."""

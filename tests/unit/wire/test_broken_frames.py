@@ -5,6 +5,7 @@ import tracemalloc
 from collections.abc import Iterator
 
 import pytest
+import soaking
 from broken_messages import mutate
 
 from edgebed.wire import frames as codec
@@ -46,20 +47,23 @@ def broken_messages(examples, seed: int, tries: int) -> Iterator[tuple[list[byte
         yield mutate(rng, frames, small), networks[id(frames)] if rng.random() < 0.95 else "management"
 
 
-@pytest.mark.parametrize("tries", [50_000, pytest.param(1_000_000, marks=pytest.mark.campaign)])
-def test_broken_messages_are_read_or_refused(examples, tries):
+@pytest.mark.random
+@pytest.mark.parametrize("seed", soaking.seeds(1, 20))
+def test_broken_messages_are_read_or_refused(examples, seed):
     """Whatever the bytes are, nothing but RemoteWireError is raised."""
-    read = sum(read_all(*broken) for broken in broken_messages(examples, 1, tries))
+    tries = 20_000
+    read = sum(read_all(*broken) for broken in broken_messages(examples, seed, tries))
 
     assert 0.02 * tries < read < 0.9 * tries  # some mutations are harmless, most are not: both ways were taken
 
 
-@pytest.mark.parametrize("tries", [5_000, pytest.param(20_000, marks=pytest.mark.slow)])
-def test_reading_a_broken_message_takes_memory_in_proportion_to_its_bytes(examples, tries):
+@pytest.mark.random
+@pytest.mark.parametrize("seed", soaking.seeds(1, 10))
+def test_reading_a_broken_message_takes_memory_in_proportion_to_its_bytes(examples, seed):
     """A few bytes cannot make a node allocate much: no announced size is believed before the bytes are there."""
     tracemalloc.start()
     try:
-        for frames, network in broken_messages(examples, 2, tries):
+        for frames, network in broken_messages(examples, seed, 5_000):
             held, _ = tracemalloc.get_traced_memory()
             tracemalloc.reset_peak()
             read_all(frames, network)

@@ -46,7 +46,6 @@ def sent_by(compression, kinds, seed):
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-@settings(max_examples=15, deadline=None)
 @given(shapes=SHAPES, kinds=st.lists(VECTORS, min_size=1, max_size=4), seed=st.integers(0, 99), buffers=st.booleans())
 def test_what_a_compression_sends_passes_its_own_check(name, kind, shapes, kinds, seed, buffers):
     """Whatever the vector, with buffers beside the parameters or without; and it is no larger than it can be."""
@@ -76,7 +75,7 @@ def meaning(tensors):
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(st.data())
 def test_a_description_that_is_changed_passes_only_if_it_decodes_to_the_same_shape(name, kind, data):
     """One field or two of any tensor, one tensor more or less, or another order."""

@@ -127,7 +127,7 @@ def test_the_file_is_found_beside_the_scenario_and_the_resolved_form_finds_it_fr
         load_scenario(tmp_path / "sub/s.yaml")
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=2 * settings.default.max_examples)
 @given(
     gaps=st.lists(st.integers(1, 5000), min_size=2, max_size=20).filter(lambda gaps: len(gaps) % 2 == 0),
     faster=st.sampled_from([0.5, 1.0, 30.0]),

@@ -4,7 +4,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.scenario.choices import RATE_MIN_BIT_S
@@ -82,7 +82,6 @@ def test_rates_that_hold_for_any_time_keep_their_bytes(gaps_us, rates, step_s):
         assert abs(passed - recorded) <= max(1, step_s)
 
 
-@settings(deadline=None)
 @given(up=BUSY, down=BUSY, step_s=STEPS_S)
 def test_a_converted_trace_is_read_as_it_was_written(tmp_path_factory, up, down, step_s):
     """Round trip: the same rows as the link that is given mahimahi's files themselves, with what the file says."""
@@ -178,7 +177,6 @@ def test_a_file_that_is_not_as_published_is_refused_with_its_place(tmp_path, col
     assert message in str(caught.value)
 
 
-@settings(deadline=None)
 @given(
     name=st.sampled_from(sorted(COLLECTIONS)),
     content=st.binary(max_size=80) | st.text("0123456789. \n,-_").map(str.encode),

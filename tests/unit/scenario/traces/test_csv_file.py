@@ -4,7 +4,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import chance
@@ -189,7 +189,6 @@ def test_what_is_no_text_file_is_refused(trace_file, content, message):
     assert message in str(caught.value)
 
 
-@settings(deadline=None)
 @given(content=st.binary(max_size=60) | st.text("time_sup,ndwbk0123456789.\n -", max_size=120).map(str.encode))
 def test_any_file_is_a_trace_or_has_problems(tmp_path_factory, content):
     """No other exception."""
@@ -204,7 +203,6 @@ def test_any_file_is_a_trace_or_has_problems(tmp_path_factory, content):
     assert read
 
 
-@settings(deadline=None)
 @given(
     gaps=st.lists(st.integers(7, 640), min_size=1, max_size=20),
     rates=st.lists(st.tuples(st.integers(8, 10**6), st.integers(8, 10**6)), min_size=21, max_size=21),
