@@ -4,9 +4,11 @@ import os
 import re
 import signal
 import subprocess
-import sys
+import tempfile
+from pathlib import Path
 
 from repository_files import ROOT
+from warm_command import warm_environment
 
 SCRIPT = ROOT / "scripts/check-docs"
 TUTORIAL = [
@@ -38,11 +40,20 @@ ELSEWHERE = {
 
 
 def follow(documents: list[str], limit_s: float) -> str:
-    """Run the commands of documents that the suite has time for; return what is said. AssertionError if one fails."""
-    command = [str(SCRIPT), "--quick", "--venv", sys.prefix, *documents]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
-    ) as process:
+    """Run the commands of documents that the suite has time for; return what is said. AssertionError if one fails.
+
+    `edgebed` is warm, as tests/process/test_quickstart.py does not have it.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="edgebed-follow-") as folder,
+        subprocess.Popen(
+            [str(SCRIPT), "--quick", "--venv", str(warm_environment(Path(folder))), *documents],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process,
+    ):
         try:
             said, _ = process.communicate(timeout=limit_s)
         finally:

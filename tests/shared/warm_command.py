@@ -2,7 +2,8 @@
 
 A process that is started anew spends three seconds of CPU time on its imports, which is more than most tests that begin
 one. What is forked is a child of the one that forks, so its end is told over a pipe. The fork server of a command's run
-is forked in its turn, from the command (`warm_fork_server`).
+is forked in its turn, from the command (`warm_fork_server`). Scripts in Python can be forked so, too, and a shell has
+the command by `warm_environment`.
 """
 
 import atexit
@@ -10,12 +11,15 @@ import contextlib
 import functools
 import gc
 import os
+import runpy
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -29,6 +33,10 @@ from edgebed.runtimes.processes.forking import PROGRAM
 
 REQUEST_BYTES = 1 << 18
 """The longest request: words and environment of a command."""
+PYTHON = "python"
+"""The name of a process that is a script in Python."""
+SHELLS = Path(__file__).with_name("warm_shell.py")
+"""What asks for a command from a shell."""
 
 
 class Warm:
@@ -71,12 +79,14 @@ class Warm:
 class WarmCommand(Warm):
     """A command that runs."""
 
-    def __init__(self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
-        """Begin `edgebed` with these words."""
+    def __init__(
+        self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None, program: str = "edgebed"
+    ) -> None:
+        """Begin `edgebed` with these words, or PYTHON with a script and its words."""
         self.files = os.memfd_create("stdout"), os.memfd_create("stderr")
         with Path(os.devnull).open("rb") as null:
             environment = os.environ if env is None else env
-            super().__init__(("edgebed", *words), cwd or Path.cwd(), environment, null.fileno(), *self.files)
+            super().__init__((program, *words), cwd or Path.cwd(), environment, null.fileno(), *self.files)
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end and return its exit code; subprocess.TimeoutExpired where it takes longer."""
@@ -105,6 +115,29 @@ class WarmForkServer(Warm):
             os.close(each)
 
 
+def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A script in Python of these lines, in a folder and a process of its own, to its end."""
+    script = folder / "script.py"
+    script.write_text(text, encoding="utf-8")
+    process = WarmCommand(str(script), cwd=folder, program=PYTHON)
+    said = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.wait(), *said)
+
+
+def warm_environment(folder: Path) -> Path:
+    """Lay out a Python environment in `folder`, whose `edgebed` is warm; it is there for as long as this process."""
+    programs = {
+        "edgebed": f'exec {sys.executable} -SE {SHELLS} {_forker().address} "$@"',
+        "python": f'exec {sys.executable} "$@"',
+        "activate": f"export PATH={folder}/bin:$PATH",
+    }
+    (folder / "bin").mkdir(parents=True)
+    for name, text in programs.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (folder / "bin" / name).chmod(0o755)
+    return folder
+
+
 def start_fork_server(words: Sequence[str], **options: Any) -> Any:
     """A warm one, unless it is another program that is asked for."""
     return (WarmForkServer if words[-1] == PROGRAM else subprocess.Popen)(words, **options)
@@ -124,10 +157,14 @@ class Forker:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self.process = subprocess.Popen(
-                [sys.executable, __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()]
-            )
+        self.folder = tempfile.TemporaryDirectory(prefix="edgebed-warm-")
+        self.address = f"{self.folder.name}/socket"
+        others = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        others.bind(self.address)
+        others.listen()
+        with theirs, others:
+            given = [theirs.fileno(), others.fileno()]
+            self.process = subprocess.Popen([sys.executable, __file__, *map(str, given)], pass_fds=given)
         atexit.register(self.close)
 
     def fork(self, request: bytes, *descriptors: int) -> int:
@@ -140,40 +177,52 @@ class Forker:
         """Kill what still runs, and end."""
         self.socket.close()
         self.process.wait()
+        self.folder.cleanup()
 
 
 _forker = functools.cache(Forker)
 
 
-def serve(requests: socket.socket) -> None:
-    """Fork a command for each request, until the process that asks is gone."""
+def serve(requests: socket.socket, others: socket.socket) -> None:
+    """Fork a command for each request, until the process that asks is gone; `others` connect, each for one command."""
     _import_all()
     children: dict[int, int] = {}
     wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        ready, _, _ = select.select([requests, wake_read], [], [])
+        ready, _, _ = select.select([requests, others, wake_read], [], [])
         if wake_read in ready:
             os.read(wake_read, 4096)
             while children and (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 told = children.pop(ended[0])
                 os.write(told, str(os.waitstatus_to_exitcode(ended[1])).encode())
                 os.close(told)
+        if others in ready:
+            with others.accept()[0] as asking:
+                children |= _fork(asking)
         if requests in ready:
-            data, descriptors, _, _ = socket.recv_fds(requests, REQUEST_BYTES, 4)
-            if not data:
+            forked = _fork(requests)
+            if not forked:
                 break
-            *standard, told = descriptors
-            pid = os.fork()
-            if pid == 0:
-                _run(msgspec.json.decode(data), *standard)
-            children[pid] = told
-            for each in standard:
-                os.close(each)
-            requests.send(str(pid).encode())
+            children |= forked
     for pid in children:
         os.kill(pid, signal.SIGKILL)
+
+
+def _fork(asking: socket.socket) -> dict[int, int]:
+    """Fork a command as it is asked for: its process, and where its end is to be told; nobody where none is asked."""
+    data, descriptors, _, _ = socket.recv_fds(asking, REQUEST_BYTES, 4)
+    if not data:
+        return {}
+    *standard, told = descriptors
+    pid = os.fork()
+    if pid == 0:
+        _run(msgspec.json.decode(data), *standard)
+    for each in standard:
+        os.close(each)
+    asking.send(str(pid).encode())
+    return {pid: told}
 
 
 def _import_all() -> None:
@@ -196,6 +245,8 @@ def _run(request: dict[str, Any], *standard: int) -> None:
     os.environ.update(request["env"])
     sys.argv = list(request["words"])
     become(sys.argv[0], *standard)
+    sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115 # descriptors, of another kind than before
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
     if sys.argv[0] == FORK_SERVER:
         be_fork_server()
     fork_servers_from_here()
@@ -203,9 +254,17 @@ def _run(request: dict[str, Any], *standard: int) -> None:
 
     code = 0
     try:
-        main()
+        if sys.argv[0] == PYTHON:
+            del sys.argv[0]
+            sys.path.insert(0, str(Path(sys.argv[0]).parent))
+            runpy.run_path(sys.argv[0], run_name="__main__")
+        else:
+            main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
+    except BaseException:  # noqa: BLE001 - as the interpreter does
+        traceback.print_exc()
+        code = 1
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -213,5 +272,5 @@ def _run(request: dict[str, Any], *standard: int) -> None:
 
 
 if __name__ == "__main__":
-    with socket.socket(fileno=int(sys.argv[1])) as asked:
-        serve(asked)
+    with socket.socket(fileno=int(sys.argv[1])) as asked, socket.socket(fileno=int(sys.argv[2])) as connecting:
+        serve(asked, connecting)

@@ -3,11 +3,10 @@
 import importlib.util
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from warm_command import run_script
 
 pytestmark = pytest.mark.simulation
 NOTEBOOK = Path(__file__).parents[2] / "docs/notebooks/first-steps.ipynb"
@@ -41,16 +40,9 @@ def scenario(**task):
 """
 
 
-def run_program(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """A script of these lines, run in a folder of its own."""
-    script = folder / "script.py"
-    script.write_text(text, encoding="utf-8")
-    return subprocess.run([sys.executable, str(script)], cwd=folder, capture_output=True, text=True, check=False)
-
-
 def output_of(text: str, folder: Path) -> list[str]:
     """The lines that a script prints."""
-    done = run_program(text, folder)
+    done = run_script(text, folder)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -126,8 +118,8 @@ def test_a_run_is_not_resumed_with_another_class_of_the_same_name(tmp_path):
         "except KeyboardInterrupt:\n    print('interrupted')\n"
     )
     assert output_of(f"{OWN}\n{begin}", tmp_path) == ["interrupted"]
-    other = run_program(f"{OWN.replace('nn.ReLU()', 'nn.Tanh()')}\nedgebed.resume('own')", tmp_path)
-    none = run_program("import edgebed\nedgebed.resume('own')", tmp_path)
+    other = run_script(f"{OWN.replace('nn.ReLU()', 'nn.Tanh()')}\nedgebed.resume('own')", tmp_path)
+    none = run_script("import edgebed\nedgebed.resume('own')", tmp_path)
 
     assert "was begun with another __main__:Net" in other.stderr
     assert "Define it here again" in none.stderr

@@ -1,13 +1,12 @@
 """The tutorial's commands work in the order in which they stand, and so do the examples in Python."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from documented_commands import TUTORIAL, follow
 from repository_files import ROOT
+from warm_command import run_script
 
 LIMIT_S = 400.0
 
@@ -33,7 +32,7 @@ def test_the_examples_in_python_work(document: str, tmp_path: Path) -> None:
     """The first block of each document, in an empty folder; it prints two arrays."""
     (example, *_) = re.findall(r"^```python\n(.*?)^```$", (ROOT / document).read_text(), re.MULTILINE | re.DOTALL)
 
-    done = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_script(example, tmp_path)
 
     assert done.returncode == 0, done.stderr
     assert re.fullmatch(r"\[[\d\s]+\] \[[\d.\s]+\]\n", done.stdout), done.stdout

@@ -2,13 +2,12 @@
 
 import os
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import typer
 from finished_runs import RISING, finished_run
+from warm_command import WarmCommand
 
 from edgebed.cli.help import EXAMPLES
 from edgebed.cli.main import app
@@ -40,10 +39,10 @@ def edgebed(tmp_path):
     """The command line in a process of its own; gives (exit code, standard output)."""
 
     def call(*words, **environment):
-        command = [sys.executable, "-m", "edgebed", *words]
         found = {**os.environ, "COLUMNS": "100", "EDGEBED_RUNS_DIR": str(tmp_path / "runs"), **environment}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=found, cwd=tmp_path)
-        return done.returncode, done.stdout
+        command = WarmCommand(*words, cwd=tmp_path, env=found)
+        out, _ = command.communicate(60)
+        return command.wait(), out
 
     return call
 
