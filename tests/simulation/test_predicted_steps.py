@@ -60,8 +60,11 @@ def with_cuts(method: str, links: str, cuts: str) -> tuple[float, float]:
     return times_of(scenario(METHODS[method], link=LINK if links else {}, shards={"cuts": cuts}))
 
 
-@pytest.mark.parametrize("links", ["", "20 mbit"])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "links"),
+    [(method, "20 mbit") for method in METHODS]
+    + [(method, "") for method in ("back-propagation", "micro-batches", "synthetic-gradients", "decoupled-greedy")],
+)
 def test_a_step_takes_what_was_predicted(method: str, links: str) -> None:
     """Within a tenth."""
     predicted_s, simulated_s = with_cuts(method, links, "auto")

@@ -27,7 +27,14 @@ def first_failure(simulate: Simulate, mistake: Mistake) -> tuple[int, dict[str, 
     pytest.fail(f"{mistake.name}: {SEEDS_MAX} storms did not find that {mistake.breaks}")
 
 
-@pytest.mark.parametrize("mistake", [each for each in MISTAKES if each.storm], ids=lambda mistake: mistake.name)
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(each, id=each.name, marks=() if each.name in FEW else pytest.mark.soak)
+        for each in MISTAKES
+        if each.storm
+    ],
+)
 def test_a_planted_mistake_is_found_and_its_schedule_cut_down(simulate: Simulate, mistake: Mistake) -> None:
     """Within so many seeds; the shorter schedule still shows it, and shows nothing where the mistake is not there."""
     with planted(mistake):

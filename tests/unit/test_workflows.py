@@ -3,7 +3,6 @@
 import importlib.util
 import os
 import re
-import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 from repository_files import ROOT
 from ruamel.yaml import YAML
+from warm_command import warm_environment
 
 from edgebed.core.package import VERSION
 
@@ -123,10 +123,7 @@ def test_the_citation_is_of_this_version():
 @pytest.fixture
 def gate(tmp_path):
     """Runs the action's step in an empty folder with this environment's edgebed; gives the result and its outputs."""
-    command = tmp_path / "temp/edgebed/bin/edgebed"
-    command.parent.mkdir(parents=True)
-    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m edgebed "$@"\n')
-    command.chmod(command.stat().st_mode | stat.S_IXUSR)
+    warm_environment(tmp_path / "temp/edgebed")
     folder, outputs = tmp_path / "empty", tmp_path / "outputs"
     folder.mkdir()
     outputs.touch()
