@@ -80,7 +80,7 @@ def trials(runtime: str) -> dict[str, Trial]:
         options = Options(runtime=name, emulation="auto", trace=True, force=False)  # type: ignore[arg-type]
         planned = plan_checked(load_scenario(scenario), options)
         folder = RunFolder.create(Path(FOLDER.name) / runtime, SCENARIO["name"])
-        with host_of(options, planned, processes=None, port=0) as host:
+        with host_of(options, planned, processes=1, port=0) as host:
             run_trials(planned, folder, host, progress=None)
     return Run(folder).trials
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from quick_runs import run as run_quickly
 
 import edgebed
 from edgebed.core.errors import EdgebedError
@@ -88,7 +89,7 @@ def scenario(folder: Path, model: str) -> Path:
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_a_users_own_model_and_data_are_trained(runtime: str, tmp_path: Path, capsys) -> None:
     """With dropout, which draws from a key; what the model prints is no result."""
-    run = edgebed.run(scenario(tmp_path, "tiny"), runtime=runtime, runs_dir=tmp_path / "runs")
+    run = run_quickly(scenario(tmp_path, "tiny"), runtime=runtime, runs_dir=tmp_path / "runs")
 
     assert run.exit_code == 0
     assert np.isfinite(run.trials["adacomp"].checkpoint()).all()
@@ -98,7 +99,7 @@ def test_a_users_own_model_and_data_are_trained(runtime: str, tmp_path: Path, ca
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_pretrained_weights_that_the_controller_reads_reach_every_node(runtime: str, tmp_path: Path) -> None:
     """Without them nothing would come through the frozen layer; a push has the 39 parameters of the other one."""
-    run = edgebed.run(scenario(tmp_path, "pretrained"), runtime=runtime, runs_dir=tmp_path / "runs")
+    run = run_quickly(scenario(tmp_path, "pretrained"), runtime=runtime, runs_dir=tmp_path / "runs")
     trial = run.trials["adacomp"]
 
     assert run.exit_code == 0
@@ -113,7 +114,7 @@ def test_shards_that_begin_with_an_embedding_leave_the_same_weights_in_processes
     path, found = scenario(tmp_path, "embedded"), {}
     for runtime in ("simulation", "process"):
         sets = ["method=back-propagation", "fleet.edge.count=3", "stop.updates=20", "evaluation.every=20 updates"]
-        run = edgebed.run(path, runtime=runtime, runs_dir=tmp_path / "runs", set=sets)
+        run = run_quickly(path, runtime=runtime, runs_dir=tmp_path / "runs", set=sets)
         found[runtime] = run.trials["back-propagation"].checkpoint()
 
     assert found["simulation"].shape == (2 + 2 * 12 + 2 * 12 + 39,)
@@ -125,7 +126,7 @@ def test_code_that_raises_ends_a_simulated_run_with_its_own_words(tmp_path: Path
     path = scenario(tmp_path, "Bomb")
 
     with pytest.raises(EdgebedError, match=r"edge-\d failed in its work: RuntimeError: boom in forward \(.*own_"):
-        edgebed.run(path, runtime="simulation", runs_dir=tmp_path / "runs")
+        edgebed.run(path, runtime="simulation", processes=1, runs_dir=tmp_path / "runs")
 
     run = edgebed.load("own", runs_dir=tmp_path / "runs")
     assert run.exit_code == 3

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from own_parts import layerwise_scenario_of, own_package, scenario_of
+from quick_runs import run as run_quickly
 
 import edgebed
 
@@ -19,7 +20,7 @@ def test_the_same_parts_of_ones_own_leave_the_same_journal(tmp_path: Path) -> No
     """Byte for byte that of the built-in parts, which they are copies of; the manifest has their fingerprints."""
     package, journals = own_package(tmp_path), {}
     for name in ("", package):
-        run = edgebed.run(scenario_of(tmp_path, name), runtime="simulation", runs_dir=tmp_path / f"runs{name}")
+        run = run_quickly(scenario_of(tmp_path, name), runtime="simulation", runs_dir=tmp_path / f"runs{name}")
         assert run.exit_code == 0
         journals[name] = hashlib.sha256((run.path / "trial/events.jsonl").read_bytes()).hexdigest()
         own_code = edgebed.load("own", runs_dir=tmp_path / f"runs{name}").path / "manifest.json"
@@ -34,7 +35,7 @@ def test_shards_follow_parts_of_ones_own_to_the_same_journal(tmp_path: Path) -> 
     package, journals = own_package(tmp_path), set()
     for name in ("", package):
         path = layerwise_scenario_of(tmp_path, name)
-        run = edgebed.run(path, runtime="simulation", runs_dir=tmp_path / f"runs{name}")
+        run = run_quickly(path, runtime="simulation", runs_dir=tmp_path / f"runs{name}")
         assert run.exit_code == 0
         journals.add((run.path / "trial/events.jsonl").read_bytes())
 
@@ -45,7 +46,7 @@ def test_shards_follow_parts_of_ones_own_to_the_same_journal(tmp_path: Path) -> 
 def test_parts_of_ones_own_train_where_nodes_are_processes(runtime: str, tmp_path: Path) -> None:
     """The server's as well, which has numpy alone in a container; the fault happens, and the books close."""
     path = scenario_of(tmp_path, own_package(tmp_path))
-    run = edgebed.run(path, runtime=runtime, runs_dir=tmp_path / "runs")
+    run = run_quickly(path, runtime=runtime, runs_dir=tmp_path / "runs")
 
     assert run.exit_code == 0
     assert run.trials["trial"].summary.faults == 2
@@ -61,7 +62,7 @@ def test_a_part_that_fails_ends_its_nodes_with_one_line(tmp_path: Path) -> None:
     assert begin in text
     sparse.write_text(text.replace(begin, f"        assert context.step < 5, 'too far'\n{begin}"), encoding="utf-8")
     line = 1 + text[: text.index(begin)].count("\n")
-    run = edgebed.run(scenario_of(tmp_path, package), runtime="process", runs_dir=tmp_path / "runs")
+    run = run_quickly(scenario_of(tmp_path, package), runtime="process", runs_dir=tmp_path / "runs")
     log = (run.path / "trial/logs/edge-1.log").read_text(encoding="utf-8")
 
     assert run.exit_code == 3

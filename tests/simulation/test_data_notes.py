@@ -32,7 +32,7 @@ def test_plan_manifest_and_report_say_what_there_is_to_say_of_the_data(tmp_path:
     file.write_text(SCENARIO)
     (planned,) = plan_trials(load_scenario(file))
     noted, plain = (
-        edgebed.run(file, runtime="simulation", runs_dir=tmp_path / "runs", set=sets)
+        edgebed.run(file, runtime="simulation", processes=1, runs_dir=tmp_path / "runs", set=sets)
         for sets in ([], ["task.data=synthetic"])
     )
 

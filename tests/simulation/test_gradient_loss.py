@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
 from edgebed.running.results import Trial
 
 SCENARIO: dict[str, Any] = {
@@ -21,7 +21,7 @@ SCENARIO: dict[str, Any] = {
 
 def trained(folder: Path, runtime: str, method: dict[str, Any], **shards: Any) -> Trial:
     """The only trial, to its end."""
-    run = edgebed.run(SCENARIO | {"method": method, "shards": shards}, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
+    run = run_quickly(SCENARIO | {"method": method, "shards": shards}, runtime=runtime, runs_dir=folder)  # type: ignore[arg-type]
     (trial,) = run.trials.values()
 
     assert trial.summary.outcome == "completed"

@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from quick_runs import run as run_quickly
 
-import edgebed
 from edgebed.reports.run.report import report_page
 from edgebed.reports.writing.html import to_html
 
@@ -36,7 +36,7 @@ SCENARIO: dict[str, Any] = {
 )
 def test_a_run_that_ends_before_a_fault_says_so(tmp_path: Path, fault: dict[str, Any], text: str | None) -> None:
     """In verdict, summary and report; trust is not judged, so that nothing fails."""
-    run = edgebed.run(SCENARIO | {"faults": [fault]}, runtime="simulation", runs_dir=tmp_path)
+    run = run_quickly(SCENARIO | {"faults": [fault]}, runtime="simulation", runs_dir=tmp_path)
     (trial,) = run.summary.trials
     assert trial.fidelity is not None
 
@@ -62,7 +62,7 @@ def test_a_fault_at_an_update_that_never_comes_is_told(tmp_path: Path, trigger: 
     """Training stops by its time before."""
     faults = [{"kill": "edge-0"} | trigger]
     scenario = SCENARIO | {"faults": faults, "stop": {"time": "30ms"}, "expect": {"faults_missed": "== 0"}}
-    run = edgebed.run(scenario, runtime="simulation", runs_dir=tmp_path)
+    run = run_quickly(scenario, runtime="simulation", runs_dir=tmp_path)
     (trial,) = run.summary.trials
     assert trial.fidelity is not None
 

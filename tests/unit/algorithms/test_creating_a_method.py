@@ -11,7 +11,7 @@ REGISTRY = "services/edgebed/algorithms/registry.py"
 LAWS = ("tests/unit/algorithms/test_random_k.py", "tests/unit/algorithms/test_delay_compensated.py")
 SCENARIO = "scenarios/random-k.yaml"
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-SIMULATED = ("--runtime", "simulation", "--runs-dir", "runs")
+SIMULATED = ("--runtime", "simulation", "--processes", "1", "--runs-dir", "runs")
 
 
 @pytest.fixture(scope="module")

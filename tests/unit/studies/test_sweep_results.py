@@ -168,7 +168,7 @@ def finished(tmp_path: Path) -> FinishedTrial:
         "method": {"preset": "fedbuff", "aggregation": {"count": 2}}, "fleet": {"edge": {"count": 6}},
         "stop": {"updates": 60},
     }  # fmt: skip
-    run = edgebed.run(scenario, runtime="simulation", runs_dir=tmp_path)
+    run = edgebed.run(scenario, runtime="simulation", processes=1, runs_dir=tmp_path)
     return FinishedTrial.of(next(iter(run.trials.values())))
 
 

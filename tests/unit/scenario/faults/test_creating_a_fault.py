@@ -14,7 +14,7 @@ DOCUMENT = Document("creating-a-fault.md")
 REGISTRY = "services/edgebed/scenario/faults/registry.py"
 SCENARIO = "scenarios/faults/doze.yaml"
 PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
-SIMULATED = ("--runtime", "simulation", "--runs-dir", "runs", "--set", "stop.time=10s")
+SIMULATED = ("--runtime", "simulation", "--processes", "1", "--runs-dir", "runs", "--set", "stop.time=10s")
 """Half as long as in the document, which shows the same."""
 
 
