@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import soaking
 import torch
 import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
@@ -29,9 +30,9 @@ pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: all 
 RUNTIMES = ("simulation", "process", "docker")
 
 
-def of(runtime: str, *values: str):  # what pytest.param makes has no public name
+def of(runtime: str, *values: str, soak: bool = False):  # what pytest.param makes has no public name
     """A case in that runtime, with its marker."""
-    return pytest.param(runtime, *values, marks=getattr(pytest.mark, runtime))
+    return pytest.param(runtime, *values, marks=[getattr(pytest.mark, name) for name in (runtime, *["soak"] * soak)])
 
 
 SHARDS = ("edge-0", "edge-1", "edge-2", "edge-3")
@@ -73,18 +74,23 @@ LIVE: dict[str, dict[str, Any]] = {
     "apart": said("synthetic-gradients", modules="apart"),
     "direct": said(),
     "store": said(traffic="store"),
-    "killed-store": said(traffic="store", faults=KILLS, **RESTARTED),
     **{method: said(method) for method in LIVE_METHODS},
-    "batch-store": said("synthetic-inputs", "store", learning={"match": "batch"}),
     "every-third": said("synthetic-gradients", learning={"send_every": 3}, faults=KILLS[1:3], **RESTARTED),
 }
-SIMULATED = LIVE | {
+SOAKED: dict[str, dict[str, Any]] = {
+    "killed-store": said(traffic="store", faults=KILLS, **RESTARTED),
+    "batch-store": said("synthetic-inputs", "store", learning={"match": "batch"}),
+}
+"""What the suite has in the simulation alone."""
+SIMULATED = {
+    **LIVE,
+    **SOAKED,
     **{method: said(method) for method in METHODS},
     "batch-direct": said("synthetic-inputs", "direct", learning={"match": "batch"}),
     "squared": said(task={"loss": "squared"}),
     "standardized": said(task={"inputs": "standardized"}),
 }
-RUN_IN = {"simulation": SIMULATED, "process": LIVE, "docker": IN_CONTAINERS}
+RUN_IN = {"simulation": SIMULATED, "process": SOAKED if soaking.SEED else LIVE, "docker": IN_CONTAINERS}
 FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-layerwise-")
 
 
@@ -154,7 +160,12 @@ def test_inputs_are_standardized_where_the_task_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("runtime", "variant"), [of("process", "killed-store"), *(of(each, "killed") for each in RUNTIMES)]
+    ("runtime", "variant"),
+    [
+        of("simulation", "killed-store"),
+        of("process", "killed-store", soak=True),
+        *(of(each, "killed") for each in RUNTIMES),
+    ],
 )
 def test_who_is_killed_goes_on_where_all_go_on(runtime: str, variant: str) -> None:
     """Once each: the same bits at the end, each step made once, and what was given up is marked."""
@@ -202,7 +213,7 @@ def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("runtime", "traffic"), [of("simulation", "direct"), of("simulation", "store"), of("process", "store")]
+    ("runtime", "traffic"), [of("simulation", "direct"), of("simulation", "store"), of("process", "store", soak=True)]
 )
 def test_what_is_matched_by_batch_holds_nobody_up(runtime: str, traffic: str) -> None:
     """All shards make all steps, modules learn, and how far pairs were apart is told in whole epochs."""

@@ -96,7 +96,10 @@ def slower_s(entries: list[Entry], series: Series, worker: str) -> float:
     return max(t for t, seconds in took if seconds < 4.0 * quick_s + LOOSE_S)
 
 
-@pytest.mark.parametrize(("emulation", "whose"), [("kernel", "edge-0"), ("kernel", "server"), ("model", "server")])
+@pytest.mark.parametrize(
+    ("emulation", "whose"),
+    [pytest.param("kernel", "edge-0", marks=pytest.mark.soak), ("kernel", "server"), ("model", "server")],
+)
 def test_a_clock_of_another_host_changes_nothing(tmp_path, monkeypatch, emulation, whose):
     """A worker is ahead, or the server behind; links step at the right moment, messages take what they are asked to."""
     seconds = OFFSET_S if whose == "edge-0" else -min(OFFSET_S, math.floor(time.monotonic() / 2))

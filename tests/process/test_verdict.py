@@ -206,8 +206,15 @@ LAYERS = SCENARIO | {
 }
 
 
-@pytest.mark.parametrize("traffic", ["direct", "store"])
-@pytest.mark.parametrize("emulation", ["model", "kernel"])
+@pytest.mark.parametrize(
+    ("emulation", "traffic"),
+    [
+        ("model", "direct"),
+        ("kernel", "store"),
+        pytest.param("model", "store", marks=pytest.mark.soak),
+        pytest.param("kernel", "direct", marks=pytest.mark.soak),
+    ],
+)
 def test_messages_of_shards_are_judged_by_pair(
     tmp_path: Path, emulation: str, traffic: str, request: pytest.FixtureRequest
 ) -> None:
