@@ -32,7 +32,8 @@ RUNTIMES = ("simulation", "process", "docker")
 
 def of(runtime: str, *values: str, soak: bool = False):  # what pytest.param makes has no public name
     """A case in that runtime, with its marker."""
-    return pytest.param(runtime, *values, marks=[getattr(pytest.mark, name) for name in (runtime, *["soak"] * soak)])
+    names = (runtime, "soak") if soak else (runtime,)
+    return pytest.param(runtime, *values, marks=[getattr(pytest.mark, name) for name in names])
 
 
 SHARDS = ("edge-0", "edge-1", "edge-2", "edge-3")

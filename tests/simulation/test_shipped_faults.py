@@ -121,7 +121,7 @@ EFFECTS: dict[str, Callable[[dict[str, Trial]], None]] = {
 QUICKER = {
     "straggler": ("task.model=mlp", "task.batch_size=20"),
     "half-freezes": ("task.model=small",),
-    "three-speeds": ("task.model=small",),
+    "three-speeds": ("task.model=small", "stop.updates=1500"),
     "churn": ("evaluation.every=200 updates", "stop.time=42s"),
     "partition-heals": ("stop.time=40s",),
     "flapping-uplink": ("stop.time=44s",),
