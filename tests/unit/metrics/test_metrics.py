@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from node_plans import plan_of_role
-from prometheus_client import generate_latest
+from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from edgebed.core import records
 from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
@@ -472,12 +472,14 @@ def test_no_created_series_are_exported():
 
 
 def test_observing_an_update_costs_far_less_than_applying_it():
-    """A few microseconds: the bound is ten times the measured cost, so that a busy machine does not break it."""
-    metrics = NodeMetrics("server")
+    """As much as ten counters that are increased, by the best of several tries; ten times that is a mistake."""
+    metrics, counter = NodeMetrics("server"), Counter("one", "One.", registry=CollectorRegistry())
     record = update(staleness=200)
-    best_s = min(timeit.repeat(lambda: metrics.observe(record), number=2_000, repeat=5)) / 2_000
+    observing_s, increasing_s = (
+        min(timeit.repeat(each, number=2_000, repeat=5)) for each in (lambda: metrics.observe(record), counter.inc)
+    )
 
-    assert best_s < 20e-6
+    assert observing_s < 100 * increasing_s
 
 
 def test_the_controller_counts_what_was_done_to_nodes():

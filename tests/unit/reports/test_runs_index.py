@@ -136,18 +136,21 @@ def test_names_from_outside_stay_text(tmp_path):
     assert "<b>" not in page
 
 
-def test_a_list_of_many_runs_is_quick(tmp_path):
-    """A thousandth of a second or so a run, of the processor's time; ten times that on a busy machine is a mistake."""
+def test_a_list_of_many_runs_takes_no_longer_than_in_proportion(tmp_path):
+    """Four times as many runs take some four times as long, of the processor's time; each by each it were sixteen."""
     run = over(finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}))
     summary, manifest = run.folder.summary.read_bytes(), run.folder.manifest.read_bytes()
-    for _ in range(199):
-        folder = RunFolder.create(tmp_path, "pair")
-        folder.summary.write_bytes(summary)
-        folder.manifest.write_bytes(manifest)
-    began_s = time.process_time()
-    write_index(tmp_path)
+    took_s = []
+    for more in (49, 150):
+        for _ in range(more):
+            folder = RunFolder.create(tmp_path, "pair")
+            folder.summary.write_bytes(summary)
+            folder.manifest.write_bytes(manifest)
+        began_s = time.process_time()
+        write_index(tmp_path)
+        took_s.append(time.process_time() - began_s)
 
-    assert time.process_time() - began_s < 200 * 0.01
+    assert took_s[1] < 10 * took_s[0]
     assert "<h1>200 runs</h1>" in (tmp_path / "index.html").read_text()
 
 
