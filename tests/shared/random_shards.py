@@ -165,7 +165,8 @@ class Truth:
         heart.handle = followed
 
     def _follow_server(self, heart: ShardServer) -> None:
-        handle, kept, theta, model = heart.handle, self.written, heart.theta, (0, 0)
+        handle, kept, theta = heart.handle, self.written, heart.theta
+        model = kept or (heart.history, 0)
 
         def followed(event: Event, now: float) -> list[Effect]:
             nonlocal kept, theta, model
@@ -211,7 +212,7 @@ class Truth:
         while place:
             if place[0] == known.history:
                 return known.step < place[1]
-            place = self.origins[place[0]]
+            place = self.origins.get(place[0])
         return False
 
 
