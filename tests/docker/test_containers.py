@@ -133,8 +133,8 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
 
 def test_a_cap_holds_before_training_and_not_while_a_node_starts(engine, tmp_path) -> None:
     """Neither at first nor after a restart; what it uses in training never was more than its cap."""
-    overrides = ["fleet.edge.cpus=0.05", "fleet.edge.count=1", "stop.updates=60"]
-    scenario = SCENARIO | {"faults": [{"restart": "edge-0", "at_update": 30, "delay": "0s"}]}
+    overrides = ["fleet.edge.cpus=0.05", "fleet.edge.count=1", "stop.updates=1000000", "stop.time=30s"]
+    scenario = SCENARIO | {"faults": [{"restart": "edge-0", "at": "5s", "delay": "0s"}]}
     run = run_quickly(scenario, runtime="docker", set=overrides, runs_dir=tmp_path)
     (trial,) = run.trials.values()
     events = list(trial.events())
