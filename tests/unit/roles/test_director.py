@@ -189,7 +189,7 @@ def test_a_node_that_two_users_restart_at_once_is_started_once_and_both_are_answ
 
     assert [action for _, _, action in world.injected] == ["kill", "launch"]
     assert world.answers == [
-        CommandResult(2, "edge-0: it is being killed; edge-0: it is to be launched already"),
+        CommandResult(2, "edge-0: it is to be launched already"),
         CommandResult(1, ""),
     ]
 

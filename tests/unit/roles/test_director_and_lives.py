@@ -40,6 +40,19 @@ def test_a_launch_waits_for_the_end_of_the_life_before(make_world):
     assert world.answers == [CommandResult(1, "")]
 
 
+def test_a_node_that_dies_is_restarted_when_it_is_dead(make_world):
+    """Asked for just after the kill, it does not have to be killed once more."""
+    world = make_world()
+    kill, launch = Injection(node="edge-0", action="kill"), Injection(node="edge-0", action="launch")
+    world.do(CommandReceived(1, (kill,)))
+    world.do(CommandReceived(2, (kill, launch)))
+    assert [action for _, _, action in world.injected] == ["kill"]
+    world.until(1.0)
+
+    assert world.state("edge-0") == "running"
+    assert world.answers == [CommandResult(1, ""), CommandResult(2, "")]
+
+
 def test_a_new_life_finds_its_link_and_its_cap_as_they_were(make_world):
     """The device died, its street did not; nothing of that is journaled as a fault."""
     change = LinkChange(uplink_bit_s=1_000_000)

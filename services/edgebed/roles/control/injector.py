@@ -54,15 +54,16 @@ class Injector:
         return self._inject(cause, injection, before)
 
     def ordered(self, event: CommandReceived, now: float) -> list[Effect]:
-        """Do what the user asks for; a node that is dead already and is to be restarted need not be killed."""
+        """Do what the user asks for; a node that is to be restarted need not be killed where it is dead, or dying."""
         self.tickets.open(event.ticket)
         launched = {injection.node for injection in event.injections if injection.action == "launch"}
+        dying = {name for name, world in self.worlds.items() if world.ending or not self.members[name].is_there}
         effects: list[Effect] = []
         for injection in event.injections:
             if injection.node not in self.worlds:
                 problem = f"no node {injection.node!r}; there are {', '.join(self.worlds)}"
                 self.tickets.note(event.ticket, problem)
-            elif injection.action != "kill" or injection.node not in launched or self.members[injection.node].is_there:
+            elif injection.action != "kill" or injection.node not in launched & dying:
                 effects += self.ask(Cause(BY_HAND, BY_HAND, now, ticket=event.ticket), injection, now)
         self.tickets.ordering = None
         return effects + self._answer(event.ticket)
