@@ -1,4 +1,4 @@
-"""Measures for Tao, Li 2018, of the loss on test images; each takes the trials of one seed, by cell."""
+"""What is measured for Tao, Li 2018 alone."""
 
 from collections.abc import Mapping
 
@@ -9,16 +9,6 @@ from edgebed.studies.papers.paper import Measure
 
 EVALUATIONS_MIN = 3
 """Number of evaluations that a spread of the changes between them needs."""
-
-
-def mean_loss(cell: str) -> Measure:
-    """A measure: the mean loss of all evaluations but the first, of the initial weights; None without any."""
-
-    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        later = trials[cell].evaluations.loss[1:]
-        return float(later.mean()) if len(later) else None
-
-    return measure
 
 
 def unsteadiness(cell: str) -> Measure:

@@ -5,10 +5,19 @@ The claims of the paper's section 4, and how runs of `scenarios/tao2018/` measur
 
 from dataclasses import replace
 
-from edgebed.studies.papers.measuring import accuracy, accuracy_at, difference, of_summary, ratio, times, updates_to
+from edgebed.studies.papers.measuring import (
+    accuracy,
+    accuracy_at,
+    difference,
+    mean_loss,
+    of_summary,
+    ratio,
+    times,
+    updates_to,
+)
 from edgebed.studies.papers.paper import AtLeast, Cell, Claim, Curve, Headline, Near, Paper, Row, Sign, Table
 
-from .measures import mean_loss, unsteadiness
+from .measures import unsteadiness
 
 UPDATES = 800_000
 """Updates of four nodes in 200,000 iterations."""
@@ -90,10 +99,15 @@ def published_row(cell: str, value: float) -> Row:
     return accuracy_row(cell, Near(value=value, tolerance=TWO_POINTS))
 
 
+def compared(cell: str, other: str) -> str:
+    """What is compared with what, in words."""
+    return f"{WHAT[cell]}, over {WHAT[other][0].lower()}{WHAT[other][1:]}"
+
+
 def over_row(better: str, worse: str, value: float | None, note: str = "") -> Row:
     """A row for how many points one cell is better than another, whose sign is the claim."""
     return Row(
-        what=f"{WHAT[better]}, over {WHAT[worse][0].lower()}{WHAT[worse][1:]}",
+        what=compared(better, worse),
         cells=(better, worse),
         measure=difference(accuracy(better), accuracy(worse)),
         unit="points",
@@ -106,7 +120,7 @@ def over_row(better: str, worse: str, value: float | None, note: str = "") -> Ro
 def slower_row(slower: str, faster: str) -> Row:
     """A row for how much higher the loss of one cell is, on average over a run."""
     return Row(
-        what=f"Loss, mean of the evaluations: {WHAT[slower]}, over {WHAT[faster][0].lower()}{WHAT[faster][1:]}",
+        what=f"Loss, mean of the evaluations: {compared(slower, faster)}",
         cells=(slower, faster),
         measure=difference(mean_loss(slower), mean_loss(faster)),
         unit="",

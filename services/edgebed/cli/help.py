@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from typer._click.core import Command as AnyCommand
 from typer._click.core import Context
 from typer._click.formatting import HelpFormatter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -70,8 +71,8 @@ def epilog(command: str) -> str:
     return "\n\n".join([f"Example{'s' * (len(lines) > 1)}:", *lines])
 
 
-class Command(TyperCommand):
-    """A command whose help shows what is typed."""
+class _Shared(AnyCommand):
+    """What a command and a group of commands do alike."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
         """Read what is typed."""
@@ -82,6 +83,10 @@ class Command(TyperCommand):
         """Write the help."""
         tidy(self.get_params(ctx))
         super().format_help(ctx, formatter)
+
+
+class Command(_Shared, TyperCommand):
+    """A command whose help shows what is typed."""
 
     def collect_usage_pieces(self, ctx: Context) -> list[str]:
         """Return what follows the command's name: options, then arguments as they are typed."""
@@ -89,18 +94,8 @@ class Command(TyperCommand):
         return [self.options_metavar or "", *map(_usage, arguments)]
 
 
-class Group(TyperGroup):
+class Group(_Shared, TyperGroup):
     """A group of commands whose help shows what is typed."""
-
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        """Read what is typed."""
-        take_as_typed(self.get_params(ctx))
-        return super().parse_args(ctx, args)
-
-    def format_help(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """Write the help."""
-        tidy(self.get_params(ctx))
-        super().format_help(ctx, formatter)
 
 
 def tidy(params: Iterable[Any]) -> None:

@@ -6,6 +6,7 @@ is what is made of it, so that no finding rests on a difference that evaluations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -72,10 +73,20 @@ def accuracy_at(cell: str, updates: int) -> Measure:
 
 def mean_accuracy(cell: str) -> Measure:
     """A measure: the mean accuracy of all evaluations but the first, of the initial weights, in per cent."""
+    return times(_mean_later(cell, "accuracy"), 100)
+
+
+def mean_loss(cell: str) -> Measure:
+    """A measure: the mean loss of all evaluations but the first, of the initial weights; None without any."""
+    return _mean_later(cell, "loss")
+
+
+def _mean_later(cell: str, name: Literal["accuracy", "loss"]) -> Measure:
+    """A measure: the mean of all evaluations but the first."""
 
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        later = trials[cell].evaluations.accuracy[1:]
-        return 100 * float(later.mean()) if len(later) else None
+        later = getattr(trials[cell].evaluations, name)[1:]
+        return float(later.mean()) if len(later) else None
 
     return measure
 

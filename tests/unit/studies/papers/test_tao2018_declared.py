@@ -4,13 +4,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tao2018.measures import mean_loss, unsteadiness
+from tao2018.measures import unsteadiness
 from tao2018.paper import ABSTRACT, CELLS, PAPER, PARAMETERS, SCALE, TABLE_2, TEN_EPOCHS, UPDATES
 
 from edgebed.journal.series import Evaluations
 from edgebed.learning.models import registry as models
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.papers.measuring import mean_loss
 
 FOLDER = Path(__file__).parents[4] / "scenarios/tao2018"
 IMAGES = 60_000
