@@ -104,6 +104,7 @@ def scenario_of(
         "on_failure": draw.choice(("ignore", "ignore", "restart", "stop")),
         "restart_delay": f"{draw.choice((0, 1))}s",
         "detector": draw.choice(("network", "network", "oracle")),
+        "restart_time": {"server": f"{draw.choice((0, 0.7))}s", "others": f"{draw.choice((0, 1.3))}s"},
     }
     if hubs or scenario["on_failure"] == "restart":
         draw_hub = random.Random(f"{seed} hubs")

@@ -65,6 +65,7 @@ def scenario_of(seed: int) -> dict[str, Any]:
         "on_failure": draw.choice(("ignore", "restart", "restart", "restart")),
         "restart_delay": f"{draw.choice((0, 1))}s",
         "faults": [_fault(draw, shards) for _ in range(draw.randint(0, 5))],
+        "restart_time": {"server": f"{draw.choice((0, 0.7))}s", "others": f"{draw.choice((0, 1.3))}s"},
     }
 
 

@@ -83,6 +83,47 @@ def test_a_restarted_worker_is_another_incarnation_and_counts_anew(simulate: Sim
     assert losses[1] != losses[2]
 
 
+def test_a_restart_takes_its_time(simulate: Simulate) -> None:
+    """From the launch on; until then nobody hears of the node, and the others train."""
+    slow = {"restart_time": {"server": "700ms", "others": "1500ms"}}
+    worker = simulate(scenario({"restart": "fast-0", "at": "1s", "delay": "2s"}, **slow))
+    server = simulate(scenario({"restart": "server", "at": "1s", "delay": "2s"}, server={"durability": "none"}, **slow))
+
+    assert worker.faults() == server.faults() == [(1.0, "kill"), (3.0, "launch")]
+    assert worker.states("fast-0")[4:-1] == [
+        (1.0, "died"), (3.0, "expected"), (4.5, "joined"), (4.5, "ready"), (4.5, "running")
+    ]  # fmt: skip
+    assert steps_of(worker, "fast-0", 2)[0] == (4.6, 0)
+    assert any(1.0 < t < 4.5 for t, _ in steps_of(worker, "fast-1"))
+    assert [t for t, _ in server.of(records.Restored)] == [3.7]
+    assert not [t for t, _ in server.of(records.Update) if 1.0 < t < 3.7]
+    assert {r.worker for t, r in server.of(records.Joined) if t >= 3.7} == {each.node for each in server.plan.workers()}
+    assert worker.accounting.closes
+    assert server.accounting.closes
+
+
+def test_a_node_that_starts_is_not_there_for_faults(simulate: Simulate) -> None:
+    """As live: it comes up all the same."""
+    kill = {"kill": "fast-0", "at": "3.5s"}
+    outcome = simulate(scenario({"restart": "fast-0", "at": "1s"}, kill, restart_time={"others": "4s"}))
+    moot = [record.moot for t, record in outcome.of(records.Fault) if t == 3.5]
+
+    assert moot == ["it is not there (expected)"]
+    assert outcome.states("fast-0")[-2] == (6.0, "running")
+
+
+def test_a_worker_that_is_back_before_the_server_waits_for_it(simulate: Simulate) -> None:
+    """It joins the new server, as all others do, when that one is ready."""
+    faults = ({"restart": "server", "at": "1s"}, {"restart": "fast-0", "at": "1s"})
+    settings = {"server": {"durability": "none"}, "restart_time": {"server": "2s", "others": "500ms"}}
+    outcome = simulate(scenario(*faults, **settings))
+
+    assert outcome.states("fast-0")[6:9] == [(2.5, "joined"), (2.5, "ready"), (4.0, "running")]
+    assert [t for t, r in outcome.of(records.Joined) if r.worker == "fast-0"] == [0.0, 4.0]
+    assert outcome.ended.outcome == "completed"
+    assert outcome.accounting.closes
+
+
 def test_a_frozen_workers_work_takes_as_much_longer_as_it_was_frozen(simulate: Simulate) -> None:
     """A gradient of 100 ms that was frozen for 2 s after 50 ms is pushed 2 s later than it would have been."""
     outcome = simulate(scenario({"freeze": "fast-0", "at": "1.05s", "for": "2s"}))

@@ -295,9 +295,8 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Durability = Literal["none", "log", "fsync"]
+"""What a server has answered outlasts: nothing but its checkpoints do; its process, by a log; the machine's power."""
 NonFinite = Literal["take", "refuse"]
-"""How a server keeps what it has answered: in checkpoints alone; in a log, which outlasts its process; in a log that
-has reached the disk before anybody is answered, and so outlasts the machine's power."""
 
 
 class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
@@ -313,6 +312,8 @@ class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
     cpus: float | None = None
     """CPU cap in cores; None: no cap."""
     memory_bytes: int | None = None
+    restart_s: float = 0.0
+    """Virtual time that a restart takes beside its delay; only the simulation uses it."""
     task: Task
     method: Method
     trace: bool = False

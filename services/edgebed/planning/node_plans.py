@@ -124,6 +124,7 @@ class NodePlanning:
             "host": self._placement.get(node, ""),
             "seed": self.seed,
             "cpus": section.cpus,
+            "restart_s": self.trial.restart_time.server if node == SERVER else self.trial.restart_time.others,
             "memory_bytes": section.memory_cap,
             "task": self.task,
             "method": self.trial.method,

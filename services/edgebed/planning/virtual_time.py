@@ -1,13 +1,22 @@
-"""How long a gradient, and compressing a push, take in virtual time, and where these numbers come from."""
+"""How long a gradient, compressing a push, and a restart take in virtual time, and where these numbers come from."""
 
 from collections.abc import Iterator
 
 from edgebed.core.plan import REFERENCE, NodePlan, Plan, WorkerPlan
 from edgebed.core.quantities import ms_text, operations_text
+from edgebed.core.units import format_duration
 
 
 def virtual_time_text(plan: Plan) -> str:
     """A sentence, e.g. `a gradient takes 14 ms (130 MFLOP, as counted, on the reference core of 10 GFLOP/s), ...`."""
+    server_s, others_s = plan.server.restart_s, max(node.restart_s for node in plan.nodes if node is not plan.server)
+    if server_s or others_s:
+        restarts = f"{format_duration(server_s)} (server), {format_duration(others_s)} (others)"
+        return f"{_work_text(plan)}; a restart {restarts}"
+    return _work_text(plan)
+
+
+def _work_text(plan: Plan) -> str:
     task, method = plan.nodes[0].task, plan.nodes[0].method
     if plan.is_profiled:
         return "layers take what they took where shards.profile was measured"

@@ -160,6 +160,8 @@ def _live_warnings(plan: Plan, runtime: Runtime) -> Iterator[str]:
         yield f"task.compression_time has no effect in the {runtime} runtime: compression takes the time it takes."
     if task.exchange_time_s != fields["exchange_time"].default:
         yield f"task.exchange_time has no effect in the {runtime} runtime: exchanges take the time they take."
+    if any(node.restart_s for node in plan.nodes):
+        yield f"restart_time has no effect in the {runtime} runtime: restarts take the time they take."
 
 
 def _process_warnings(plan: Plan) -> Iterator[str]:

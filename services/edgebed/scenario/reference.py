@@ -43,6 +43,7 @@ SECTIONS = {
     "evaluator": "`evaluator`",
     "evaluation": "`evaluation`",
     "stop": "`stop`",
+    "restart_time": "`restart_time`",
     "checkpoints": "`checkpoints`",
     "expect": "`expect`",
     "deadlines": "`deadlines`",

@@ -31,6 +31,7 @@ from edgebed.scenario.choices import Bound, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults
+from edgebed.scenario.faults.restart_time import RestartTime
 from edgebed.scenario.faults.targets import Role, Roster
 from edgebed.scenario.hosts import HostSection, Promise, host_problems
 from edgebed.scenario.links import LinkSection
@@ -450,9 +451,10 @@ class TrialSection(Section):
     any case, and says what can be done, where the server's log is damaged."""
     restart_delay: DurationFromZero = 1.0
     """With `on_failure: restart`: time from the failure to the restart."""
+    restart_time: RestartTime = RestartTime()
+    """What a restart takes in virtual time beside its delay."""
     detector: Literal["network", "oracle"] = "network"
-    """How the server learns that a worker has failed: as a real one would, from the data network alone; or at once from
-    the controller."""
+    """How the server learns of a worker's failure: by the data network, as a real one; or at once by the controller."""
     security: Security | None = None
     """How nodes show on the data network that they belong to the run, in processes and containers: `plain`, by a
     password that travels readable; `curve`, everything is encrypted, for two to three times the processor time of an

@@ -247,6 +247,12 @@ def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
             "task.compression_time has no eff",
         ),
         (
+            "restart_time.server=4ms",
+            "process",
+            HostCapacity(cpus=64, memory_bytes=2**40),
+            "restart_time has no effect",
+        ),
+        (
             "task.exchange_time=4ms",
             "docker",
             HostCapacity(cpus=64, memory_bytes=2**40),

@@ -30,6 +30,7 @@ class Scaled(nn.Module):
     def forward(self, images):
         return images.flatten(1)[:, :10] * self.scale
 """
+DEFAULT = "task.compression_time's default"
 GIVEN = "a gradient takes 57 ms (the scenario's gradient_time)"
 
 
@@ -42,7 +43,7 @@ def planned(scenario, *overrides):
 @pytest.mark.parametrize(
     ("scenario", "overrides", "text"),
     [
-        (SCENARIO, [], f"{COUNTED}, compressing a push no time (task.compression_time's default)"),
+        (SCENARIO, [], f"{COUNTED}, compressing a push no time ({DEFAULT})"),
         (
             SCENARIO,
             ["task.gradient_time=57ms", "task.compression_time=2ms"],
@@ -53,13 +54,18 @@ def planned(scenario, *overrides):
             ["task.gradient_time=57ms", "task.compression_time=2ms", "task.exchange_time=4ms"],
             f"{GIVEN}, compressing a push 2 ms (the scenario's compression_time), its exchange 4 ms",
         ),
+        (
+            SCENARIO,
+            ["task.gradient_time=57ms", "restart_time.others=1600ms"],
+            f"{GIVEN}, compressing a push no time ({DEFAULT}); a restart 0s (server), 1.6s (others)",
+        ),
         (LAYERS, [], f"{OF_LAYERS}, divided among the layers by counted operations"),
         *(
             (LAYERS, [f"method={method}"], f"{OF_LAYERS}, {BESIDE}")
             for method in ("synthetic-gradients", "decoupled-greedy", "synthetic-inputs")
         ),
     ],
-    ids=["defaults", "given", "exchange", "layers", "modules", "heads", "input modules"],
+    ids=["defaults", "given", "exchange", "restart", "layers", "modules", "heads", "input modules"],
 )
 def test_the_plan_says_what_a_gradient_takes_and_who_says_so(scenario, overrides, text):
     """Counted operations and the device's speed, or the scenario's own number."""

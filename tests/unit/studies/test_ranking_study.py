@@ -41,9 +41,10 @@ def edgebed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
 
 @pytest.fixture(autouse=True)
-def quick_exchanges(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exchange takes four milliseconds here; tests/process measures real ones."""
+def quick_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exchange takes four milliseconds here, restarts a second or two; tests/process measures real ones."""
     monkeypatch.setattr(stating, "exchange_s", lambda *_: 0.004)
+    monkeypatch.setattr(stating, "restart_times", lambda *_: {"server": 1.0, "others": 2.0})
 
 
 def study(scenario: dict, folder: Path, **settings) -> RankingRuns:
@@ -74,7 +75,7 @@ def finished(
 
 def test_what_is_stated_comes_first_and_is_not_changed_after(tmp_path: Path) -> None:
     """Margins, seeds and scenarios are in the folder before any run; a study that is resumed keeps to them."""
-    wanted = state(scenarios=1, seed=3, seeds=2, runtime="process", margin=0.03)
+    wanted = state(scenarios=2, seed=3, seeds=2, runtime="process", margin=0.03)
     said: list[str] = []
     begun = begin_study(wanted, tmp_path, said.append, resume=False)
     there = read_stated(tmp_path)
@@ -82,14 +83,18 @@ def test_what_is_stated_comes_first_and_is_not_changed_after(tmp_path: Path) -> 
     assert begun == there == wanted
     assert there.margins["time"] == 0.03
     files = scenario_files(there, tmp_path)
-    assert list(files) == ["ranks-3-000"] == list(there.drawn)
+    assert list(files) == ["ranks-3-000", "ranks-3-001"] == list(there.drawn)
     assert any("measuring what" in line for line in said)
     written = YAML(typ="safe").load(files["ranks-3-000"])
     times = [variant.pop("task") for variant in written["variants"].values()]
     assert len({each["gradient_time"] for each in times}) == 1, "methods with the same task have the same time"
     assert {each["exchange_time"] for each in times} == {"4ms"}
     assert written == draw_scenario(3, 0).document
-    load_scenario(files["ranks-3-000"], ())
+    with_restart = YAML(typ="safe").load(files["ranks-3-001"])
+    assert "fault: restart" in there.drawn["ranks-3-001"]
+    assert with_restart["restart_time"] == {"server": "1s", "others": "2s"}
+    for file in files.values():
+        load_scenario(file, ())
     before = {name: file.read_bytes() for name, file in files.items()}
 
     again = begin_study(msgspec.structs.replace(wanted, started="later"), tmp_path, said.append, resume=True)

@@ -4,18 +4,17 @@ from collections.abc import Callable
 
 from edgebed.core.last_words import out_of_memory
 from edgebed.core.plan import Injection
-from edgebed.roles.events import Event, MessageReceived, NodeExited
+from edgebed.roles.events import Event, NodeExited
 from edgebed.runtimes.simulation.devices import SimulatedDevices
 from edgebed.runtimes.simulation.fleet import Fleet
 from edgebed.runtimes.simulation.simulated_network import SimulatedNetwork
-from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation
-from edgebed.wire.messages import Hello
+from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation, Up
 
 KILLED = "killed by SIGKILL"
 
 
 class SimulatedLauncher:
-    """Does to nodes what the launchers of live runtimes do; all of it takes no time."""
+    """Does to nodes what the launchers of live runtimes do; all of it takes no time but a restart."""
 
     def __init__(
         self,
@@ -32,10 +31,10 @@ class SimulatedLauncher:
         self.tell = tell
         self.end = end
 
-    def launch(self, node: str) -> None:
-        """Start a node, which says hello."""
-        self.fleet[node] = SimulatedIncarnation(node, self.devices.plans[node])
-        self.tell(MessageReceived(node, Hello(sender=node, pid=0), (), 0))
+    def launch(self, node: str, after_s: float) -> None:
+        """Start a node, which comes up after some seconds."""
+        self.fleet[node] = incarnation = SimulatedIncarnation(node, self.devices.plans[node])
+        self.fleet.agenda.add(self.fleet.agenda.now + after_s, incarnation, Up())
 
     def inject(self, injection: Injection) -> str:
         """Do an action to a node; return why that is impossible, empty if it is done."""
@@ -52,7 +51,7 @@ class SimulatedLauncher:
             case "launch" if node in self.fleet:
                 return "it is there already"
             case "launch":
-                self.launch(node)
+                self.launch(node, self.devices.plans[node].restart_s)
             case _ if node not in self.fleet:
                 return "it is not there"
             case _:

@@ -86,7 +86,12 @@ class SimulatedNetwork:
             passage.began(began_s)
             self.lanes.change(passage.lanes)
         for name in self.connects_to.get(incarnation.name, ()):
-            self.connections[incarnation.name, name].make(incarnation, self.incarnations.get(name))
+            self.connections[incarnation.name, name].make(incarnation, self._there(name))
+
+    def _there(self, name: str) -> SimulatedIncarnation | None:
+        """The node of that name, unless it is not there, or still starts."""
+        incarnation = self.incarnations.get(name)
+        return incarnation if incarnation and incarnation.heart else None
 
     # --- a message's way ----------------------------------------------------------------------------------------
 
@@ -107,7 +112,7 @@ class SimulatedNetwork:
 
     def _tell(self, incarnation: SimulatedIncarnation, effect: Send) -> None:
         """Send a message over the management network, which takes no time."""
-        target = self.incarnations.get(effect.to)
+        target = self._there(effect.to)
         if target is None:
             self.losses.note(effect.message, "nobody was there")
             return

@@ -1,6 +1,6 @@
 """A node in virtual time: one incarnation of it, from its launch to its end.
 
-launched ---> configured: it has a heart ---> ended: its events never happen
+launched ---> up ---> configured: it has a heart ---> ended: its events never happen
 frozen ---> its events wait, and its work stands still ---> thawed
 """
 
@@ -18,6 +18,10 @@ class PendingResult:
 
     def __init__(self, ticket: int) -> None:
         self.ticket = ticket
+
+
+class Up:
+    """The event that a node which was launched has come up."""
 
 
 class SimulatedIncarnation:

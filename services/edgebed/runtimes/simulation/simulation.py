@@ -10,7 +10,7 @@
 What it simplifies: a message takes as long as the links of its two nodes need (emulation/model/link_model.py also says
 what that leaves out), and none at all where neither has one; a gradient takes its counted operations over the speed of
 the device's core, or the task's `gradient_time`, divided by the compute speed and the CPU share; server and evaluator
-take no time, so that the model is evaluated at every interval exactly; launching a node takes none.
+take no time, so that the model is evaluated at every interval exactly; a restart takes the scenario's `restart_time`.
 
 What it does not: the messages are the real ones, encoded and decoded, so their bytes are; gradients are computed, ahead
 of their virtual time and on all cores. The order of events decides everything, so the same scenario and seed write the
@@ -62,7 +62,7 @@ from edgebed.runtimes.simulation.simulated_connection import Arrival, Passed, Pe
 from edgebed.runtimes.simulation.simulated_lanes import Departure, Turn
 from edgebed.runtimes.simulation.simulated_launcher import SimulatedLauncher
 from edgebed.runtimes.simulation.simulated_network import SimulatedNetwork
-from edgebed.runtimes.simulation.simulated_node import PendingResult, SimulatedIncarnation
+from edgebed.runtimes.simulation.simulated_node import PendingResult, SimulatedIncarnation, Up
 from edgebed.runtimes.traffic import OBSERVE_S, TrafficCount
 from edgebed.runtimes.watch import StatusFeed
 from edgebed.wire import messages
@@ -120,7 +120,7 @@ class Simulation:
         try:
             self._carry_out(self.control, self.controller.launch(self.agenda.now))
             for node in self.controller.members:
-                self.launcher.launch(node)
+                self.launcher.launch(node, after_s=0.0)
             self._serve()
         except EdgebedError as error:
             with suppress(EdgebedError):  # the journal itself may be what failed
@@ -215,6 +215,9 @@ class Simulation:
             self._handle(incarnation, event)
 
     def _handle(self, incarnation: SimulatedIncarnation, event: Any) -> None:
+        if isinstance(event, Up):
+            self._say(incarnation.name, messages.Hello(sender=incarnation.name, pid=0))
+            return
         if isinstance(event, Look):
             self._look(incarnation)
             return

@@ -8,7 +8,7 @@ trial and seed, and journals not at all.
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -140,15 +140,14 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
 def _essence(plan: Plan, *, is_live: bool) -> Plan:
     """The plan without what is only shown or expected, and without the folders in which modules were found.
 
-    Of a live run also without what holds in virtual time alone: its rules, and what exchanges take.
+    Of a live run also without what holds in virtual time alone: its rules, and what exchanges and restarts take.
     """
+    of_task: dict[str, Any] = {"python_path": ()}
+    of_node: dict[str, Any] = {}
+    if is_live:
+        of_task["exchange_time_s"] = of_node["restart_s"] = 0.0
     nodes = tuple(
-        msgspec.structs.replace(
-            node,
-            task=msgspec.structs.replace(
-                node.task, python_path=(), exchange_time_s=0.0 if is_live else node.task.exchange_time_s
-            ),
-        )
+        msgspec.structs.replace(node, task=msgspec.structs.replace(node.task, **of_task), **of_node)
         for node in plan.nodes
     )
     rules = dict.fromkeys(RULES, "") if is_live else {}

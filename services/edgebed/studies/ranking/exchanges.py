@@ -5,15 +5,14 @@ has no model of. So three workers without links train for a second as a study ru
 longer than pause, gradients and compression is the exchange.
 """
 
-import tempfile
 from collections.abc import Mapping
 from typing import Any
 
 from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.planning.planning import plan_trials
-from edgebed.running.run import run, without_report
 from edgebed.scenario.load import load_scenario
+from edgebed.studies.ranking.short_runs import series_of
 from edgebed.studies.sweep.costs import rounded
 
 WORKERS = 3
@@ -35,13 +34,11 @@ def exchange_s(task: Mapping[str, Any], variant: Mapping[str, Any], runtime: Run
         "fleet": {"edge": {"count": WORKERS, "waiting": f"{1000 * PAUSE_S:g}ms"}},
         "evaluation": {"every": f"{updates} updates"},
         "stop": {"updates": updates, "time": "1m"},
-        "variants": {"exchange": {key: value for key, value in variant.items() if key != "task"}},
+        **{key: value for key, value in variant.items() if key != "task"},
     }
     (planned,) = plan_trials(load_scenario(scenario, ()))
     worker = planned.plan.workers()[0]
     known_s = PAUSE_S + batches_a_push(worker) * worker.task.gradient_time_s + worker.task.compression_time_s
-    with tempfile.TemporaryDirectory(prefix="edgebed-exchange-") as place:
-        trial = run(without_report, scenario, runtime=runtime, emulation=emulation, runs_dir=place).trials["exchange"]
-        at_s = trial.series.updates.t
+    at_s = series_of(scenario, runtime, emulation).updates.t
     first, last = at_s[WORKERS * WARM_UP - 1], at_s[WORKERS * (WARM_UP + ITERATIONS) - 1]
     return max(0.0, rounded(float(last - first) / ITERATIONS - known_s))

@@ -1,8 +1,8 @@
 """What a ranking study states before its first run: what it draws, what it runs, and what it will call the same.
 
 It is a file in the study's folder. A study that is resumed goes by it, and refuses to be told otherwise; its scenarios
-lie beside it as they were drawn, each an ordinary file, with the times that gradients, compressions and exchanges take
-on this machine.
+lie beside it as they were drawn, each an ordinary file, with the times that gradients, compressions, exchanges and
+restarts take on this machine.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -26,6 +26,7 @@ from edgebed.scenario.load import load_scenario
 from edgebed.scenario.source import yaml_text
 from edgebed.studies.ranking.drawing import Drawn, draw_scenario
 from edgebed.studies.ranking.exchanges import exchange_s
+from edgebed.studies.ranking.restarts import restart_times
 from edgebed.studies.sweep.costs import FILE as COSTS
 from edgebed.studies.sweep.costs import Costs, read_costs, times_of, with_costs, write_costs
 
@@ -144,12 +145,12 @@ def write_scenarios(stated: Stated, folder: Path, tell: Callable[[str], None], *
     except OSError as error:
         raise InfrastructureError(f"{scenarios}: cannot be made: {error.strerror}; choose another --output") from error
     before = costs = read_costs(folder / COSTS) if keep else Costs()
-    exchanges = Exchanges(stated=stated, tell=tell)
+    beside = TimesBeside(stated=stated, tell=tell)
     for drawn in _drawn(stated.seed, stated.scenarios):
         place = scenarios / f"{drawn.name}.yaml"
         if keep and place.exists():
             continue
-        costs = _timed(drawn, costs, exchanges, tell)
+        costs = _timed(drawn, costs, beside, tell)
         write_atomically(place, _file(drawn, stated), "--output")
     if costs != before:
         write_costs(costs, folder / COSTS)
@@ -159,38 +160,49 @@ def _drawn(seed: int, scenarios: int) -> Iterator[Drawn]:
     return (draw_scenario(seed, number) for number in range(scenarios))
 
 
-def _timed(drawn: Drawn, costs: Costs, exchanges: "Exchanges", tell: Callable[[str], None]) -> Costs:
-    """Put into each variant what its gradient, compression and exchange take here; return all that was measured."""
+def _timed(drawn: Drawn, costs: Costs, beside: "TimesBeside", tell: Callable[[str], None]) -> Costs:
+    """Put into a scenario what gradients, compressions, exchanges and restarts take here; return the costs measured."""
     for trial in plan_trials(load_scenario(drawn.document, ())):
         costs = with_costs(trial, costs, tell)
         variant = drawn.document["variants"][trial.plan.trial]
         variant["task"] = times_of(trial, costs)
-        variant["task"]["exchange_time"] = exchanges.of(drawn.document["task"], variant, trial.plan.trial)
+        variant["task"]["exchange_time"] = beside.exchange(drawn.document["task"], variant, trial.plan.trial)
+    if any({"kill", "restart"} & fault.keys() for fault in drawn.document.get("faults", ())):
+        drawn.document["restart_time"] = beside.restart(drawn.document["task"])
     return costs
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exchanges:
-    """What exchanges take here, each measured once for a model and a method."""
+class TimesBeside:
+    """What exchanges and restarts take here: measured once for a model and a method, and once."""
 
     stated: Stated
     tell: Callable[[str], None]
-    _found: dict[tuple[str, str], str] = field(default_factory=dict)
+    _exchanges: dict[tuple[str, str], str] = field(default_factory=dict)
+    _restarts: dict[str, str] = field(default_factory=dict)
 
-    def of(self, task: Mapping[str, Any], variant: Mapping[str, Any], method: str) -> str:
+    def exchange(self, task: Mapping[str, Any], variant: Mapping[str, Any], method: str) -> str:
         """The time of a push and its answer, as a scenario writes it."""
         key = str(task["model"]), method
-        if key not in self._found:
+        if key not in self._exchanges:
             self.tell(f"measuring what an exchange of {method} takes with the model {task['model']} …")
             seconds = exchange_s({**task, **variant["task"]}, variant, self.stated.runtime, self.stated.emulation)
-            self._found[key] = format_duration(seconds)
-        return self._found[key]
+            self._exchanges[key] = format_duration(seconds)
+        return self._exchanges[key]
+
+    def restart(self, task: Mapping[str, Any]) -> dict[str, str]:
+        """The times of a restart of the server and of others, as a scenario writes them."""
+        if not self._restarts:
+            self.tell("measuring what restarts take …")
+            times_s = restart_times(task, self.stated.runtime, self.stated.emulation)
+            self._restarts.update({node: format_duration(seconds) for node, seconds in times_s.items()})
+        return dict(self._restarts)
 
 
 def _file(drawn: Drawn, stated: Stated) -> bytes:
     return (
         f"# Drawn by `edgebed agree --ranks --seed {stated.seed}`: {', '.join(drawn.traits)}.\n"
-        f"# The times of gradients, compressions and exchanges were measured on {stated.cpu or 'this machine'}.\n"
+        f"# The times that it gives were measured on {stated.cpu or 'this machine'}.\n"
         f"{yaml_text(drawn.document)}"
     ).encode()
 
