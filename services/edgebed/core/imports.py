@@ -12,13 +12,16 @@ import importlib
 import inspect
 import re
 import sys
+import sysconfig
 import tokenize
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.package import PACKAGE
 
 PATTERN = r"^\w+(\.\w+)*:\w+$"
 """The pattern of an import path, for editors."""
@@ -131,7 +134,7 @@ def sources(python_path: Sequence[str]) -> tuple[tuple[str, str], ...]:
 def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
     """Call a user's function with those of the `offers` that its parameters name, or with all if it takes `**kwargs`.
 
-    ScenarioError with the reason if the call raises.
+    ScenarioError where a parameter is none of them and has no default, and with the reason if the call raises.
     """
     try:
         parameters = inspect.signature(function).parameters.values()
@@ -139,6 +142,12 @@ def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
         parameters = {}.values()
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters)
     by_keyword = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    unknown = [p.name for p in parameters if p.name in by_keyword - offers.keys() and p.default is p.empty]
+    if unknown:
+        raise ScenarioError(
+            f"{name}: it is called with {', '.join(offers)}, as far as it names them; {', '.join(unknown)} is none of "
+            f"these and needs a default{_begins(function)}"
+        )
     taken = {key: value for key, value in offers.items() if takes_all or key in by_keyword}
     try:
         return function(**taken)
@@ -148,14 +157,31 @@ def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
 
 
 def reason(error: BaseException) -> str:
-    """An exception in one line: its type, its message, and the place in the code where it arose."""
-    place = ""
-    traceback = error.__traceback__
-    while traceback is not None:
-        place = f" ({traceback.tb_frame.f_code.co_filename}:{traceback.tb_lineno})"
-        traceback = traceback.tb_next
+    """An exception in one line: its type, its message, and the last line of the user's own that was gone through."""
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    places = [frame for frame in frames if _is_users(frame[0])] or frames
+    place = f" ({places[-1][0]}:{places[-1][1]})" if places else ""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file with code is neither Python's, nor of an installed package, nor edgebed's."""
+    return Path(file).is_absolute() and not any(Path(file).is_relative_to(folder) for folder in _installed())
+
+
+@functools.cache
+def _installed() -> frozenset[str]:
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return frozenset((*(sysconfig.get_path(name) for name in names), str(PACKAGE)))
+
+
+def _begins(function: Callable[..., Any]) -> str:
+    """The line where a function or class begins, if there is one."""
+    try:
+        return f" ({inspect.getsourcefile(function)}:{inspect.getsourcelines(function)[1]})"
+    except (OSError, TypeError):
+        return ""
 
 
 def _members(found: FunctionType | type) -> tuple[list[FunctionType], list[str], list[str]]:

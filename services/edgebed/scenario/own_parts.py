@@ -46,7 +46,7 @@ def check_part(kind: str, part: Part, python_path: Sequence[str]) -> None:
 def try_parts(method: Method, task: Task) -> None:
     """ScenarioError where a part of one's own fails with a vector as long as the task's model.
 
-    A push is compressed twice, encoded, decoded, restored and applied.
+    Two pushes are compressed, each twice, encoded, decoded, restored and applied.
     """
     for kind in ("compression", "downlink"):
         if kind in method.parts and is_import_path(method.parts[kind].name):
@@ -70,12 +70,36 @@ def _vector(task: Task) -> np.ndarray[Any, np.dtype[np.float32]]:
     return np.random.default_rng(0).standard_normal(size, dtype=np.float32)
 
 
+def _read_only(value: Any) -> Any:
+    """What a compression is handed and may not write to: arrays, and those in tuples, lists and dicts."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, tuple | list):
+        for each in value:
+            _read_only(each)
+    elif isinstance(value, dict):
+        _read_only(list(value.values()))
+    return value
+
+
 def _try_compression(method: Method, task: Task, kind: str) -> None:
-    compression, vector, memory = compression_of(method, task, kind), _vector(task), None
+    compression, vector, memory = compression_of(method, task, kind), _read_only(_vector(task)), None
+    sent: list[tuple[Any, StepContext, list[bytes]]] = []
     for step in range(1 if kind == "downlink" else 2):
         at = StepContext(key=step, step=step, loss=1.0)
-        pieces, memory = compression.compress(vector, memory, at)
-        compression.restore(decode_pieces(*encode_pieces(pieces)))
+        pieces, rest = compression.compress(vector, memory, at)
+        tensors, frames = encode_pieces(pieces)
+        compression.restore(decode_pieces(tensors, frames))
+        sent.append((memory, at, [bytes(frame) for frame in frames]))
+        memory = _read_only(rest)
+    for memory, at, frames in reversed(sent):
+        _, again = encode_pieces(compression.compress(vector, memory, at)[0])
+        if [bytes(frame) for frame in again] != frames:
+            raise ScenarioError(
+                f"{kind} {method.parts[kind].name}: compress is no function of its arguments: with the same ones it "
+                "made something else, so runs could not be repeated; return what is to be remembered as memory, rather "
+                "than keep it in an attribute, and draw from context.draws() alone"
+            )
 
 
 def _try_aggregation(method: Method, task: Task) -> None:

@@ -28,6 +28,13 @@ def takes_all(**kwargs):
 
 def fails():
     raise KeyError("no such thing")
+
+def wants(n_in, n_out=3):
+    return n_in
+
+def fails_elsewhere():
+    import json
+    return json.loads("{")
 '''
 
 
@@ -76,7 +83,7 @@ def test_a_malformed_path_is_refused_with_an_example(name: str) -> None:
         ("nowhere_at_all:f", "no module 'nowhere_at_all'"),
         ("nowhere_at_all.nets:f", "no module 'nowhere_at_all'"),
         ("mine:plian", "Did you mean 'plain'"),
-        ("mine:zzz", "It has: asks, asks_by_keyword, fails, plain, takes_all"),
+        ("mine:zzz", "It has: asks, asks_by_keyword, fails, fails_elsewhere, plain, takes_all, wants"),
         ("mine:CONSTANT", "'CONSTANT' is a int, not a function"),
     ],
 )
@@ -116,6 +123,21 @@ def test_a_function_that_raises_is_reported_with_the_place(folder: Path) -> None
     """Type, message, file and line."""
     with pytest.raises(ScenarioError, match=r"mine:fails: .*KeyError: 'no such thing' \(.*mine\.py:17\)"):
         imports.call("mine:fails", imports.resolve("mine:fails", [str(folder)]))
+
+
+def test_a_function_that_wants_what_nobody_offers_is_told_what_is_there(folder: Path) -> None:
+    """By name, as it is called."""
+    says = (
+        r"mine:wants: it is called with seed, classes, as far as it names them; n_in is none of these .*mine\.py:19\)"
+    )
+    with pytest.raises(ScenarioError, match=says):
+        imports.call("mine:wants", imports.resolve("mine:wants", [str(folder)]), seed=5, classes=10)
+
+
+def test_the_place_is_the_users_last_line_though_a_library_raised(folder: Path) -> None:
+    """Not the library's own line, which the user did not write."""
+    with pytest.raises(ScenarioError, match=r"JSONDecodeError: .*\(.*mine\.py:24\)"):
+        imports.call("mine:fails_elsewhere", imports.resolve("mine:fails_elsewhere", [str(folder)]))
 
 
 def test_sources_are_the_modules_that_were_imported_from_the_users_folders(tmp_path, monkeypatch) -> None:

@@ -63,6 +63,35 @@ class All(Compressor):
         return super().restore(pieces)
 
 
+class Written(All):
+    # writes to what it was given
+    def compress(self, vector, memory, at):
+        vector += 1
+        return super().compress(vector, memory, at)
+
+
+class Kept(All):
+    # remembers in an attribute
+    rest = 0
+
+    def compress(self, vector, memory, at):
+        self.rest = self.rest + vector
+        return super().compress(self.rest, memory, at)
+
+
+class Drawn(All):
+    # draws without a key
+    def compress(self, vector, memory, at):
+        return super().compress(vector * np.float32(np.random.default_rng().random()), memory, at)
+
+
+class Remembered(All):
+    # as it should: what is remembered is returned
+    def compress(self, vector, memory, at):
+        rest = vector if memory is None else memory["rest"] + vector
+        return super().compress(rest * np.float32(at.draws().random()), None, at)[0], {"rest": rest}
+
+
 class Plain(Aggregator):
     class Config(Scheduled):
         pass
@@ -127,7 +156,7 @@ def line_of(text: str, module: str = MODULE) -> int:
     [
         ("compression=own_al:All", "there is no module 'own_al' in "),
         ("compression=own_all:Al", "own_all:Al: module 'own_all' has no 'Al'. Did you mean 'All'?"),
-        ("compression=own_all:Zzz", "own_all:Zzz: module 'own_all' has no 'Zzz'. It has: All, Config, Loose, Plain"),
+        ("compression=own_all:Zzz", "own_all:Zzz: module 'own_all' has no 'Zzz'. It has: All, Config, Drawn, Kept, Loose"),
         ("compression=own_all:NUMBER", "'NUMBER' is a int, not a function or class"),
         ("compression=own_all:Plain", "not a subclass of edgebed.algorithms.compressor.Compressor, as a compression"),
         ("aggregation=own_all:All", "not a subclass of edgebed.algorithms.aggregator.Aggregator, as an aggregation"),
@@ -223,6 +252,23 @@ def test_a_part_that_fails_later_ends_the_trial_with_node_step_and_line(folder, 
     assert str(caught.value) == f"{says} ({folder}/own_all.py:{line_of(at)})"
     assert run.exit_code == 3
     assert says in next(iter(run.trials.values())).summary.reason
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Written", "own_all:Written failed in compress: ValueError: output array is read-only"),
+        ("Kept", "own_all:Kept: compress is no function of its arguments: with the same ones it made something else"),
+        ("Drawn", "own_all:Drawn: compress is no function of its arguments: with the same ones it made something else"),
+        ("Remembered", ""),
+    ],
+)
+def test_a_compression_that_could_not_be_repeated_is_refused(folder, good, name, says):
+    """The simulation may call it ahead of time, in another process, and once more."""
+    (folder / "s.yaml").write_text(good)
+    problems = check(folder / "s.yaml", [f"method.compression=own_all:{name}"]).problems
+
+    assert [says in problem for problem in problems] == ([True] if says else [])
 
 
 def test_a_run_with_own_parts_is_resumed_from_its_own_folder(folder, good):
