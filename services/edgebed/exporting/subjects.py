@@ -70,12 +70,12 @@ def _nodes(_: Run, trial: Trial) -> Filled:
 def _faults(_: Run, trial: Trial) -> Filled:
     rows = (
         (
-            done.t, done.asked_t, done.back_s, done.was_done, done.record.name, done.record.action, done.record.target,
-            done.record.trigger, done.record.change, done.record.problem, done.record.moot,
+            done.t, done.asked_t, done.back_s, done.away_s, done.was_done, done.record.name, done.record.action,
+            done.record.target, done.record.trigger, done.record.change, done.record.problem, done.record.moot,
         )
         for done in trial.series.faults
     )  # fmt: skip
-    return by_rows(rows, 11)
+    return by_rows(rows, 12)
 
 
 def _phases(_: Run, trial: Trial) -> Filled:
@@ -221,6 +221,7 @@ FAULTS = ExportTable(
         Column("time_s", "number", "When the fault was done, in seconds since training started."),
         Column("asked_time_s", "number", "When the fault was due."),
         Column("back_s", "number", "How long after a heal, a thaw or a launch the server heard of the node again."),
+        Column("away_s", "number", "The same since the node was killed, frozen or cut."),
         Column("done", "yes or no", "Whether it could be done, and there was something to do."),
         Column("fault", "text", "The scenario's entry, e.g. `kill-1`; else `by hand`, or `on_failure`."),
         Column("action", "text", "kill, launch, freeze, thaw, cut, heal, link, cpus or memory."),

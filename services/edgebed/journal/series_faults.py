@@ -25,6 +25,8 @@ class TimedFault(NamedTuple):
     """When the fault was due, in seconds since training began."""
     back_s: float | None = None
     """Seconds until the server heard of the node again or, where the node is the server, of any node; None: never."""
+    away_s: float | None = None
+    """Seconds from when the node was taken away, killed, frozen or cut, until the server heard of it again."""
 
     @property
     def was_done(self) -> bool:
@@ -43,8 +45,10 @@ class Faults(Fold):
     def __init__(self) -> None:
         super().__init__()
         self.found: list[tuple[float, records.Fault]] = []
-        self.back_s: dict[int, float] = {}
-        """Seconds until the node was back, by place in `found`."""
+        self.back_s: dict[int, tuple[float, float]] = {}
+        """Seconds until the node was back, and from when it was taken away until then, by place in `found`."""
+        self.taken_t: dict[str, float] = {}
+        """When each node that is not back was taken away."""
         self.awaited: dict[str, int] = {}
         """The place in `found` of the action that brings each awaited node back."""
 
@@ -53,7 +57,8 @@ class Faults(Fold):
         for name in (record.worker, SERVER) if self.awaited else ():
             place = self.awaited.get(name)
             if place is not None and t >= self.found[place][0]:
-                self.back_s[place] = t - self.found[place][0]
+                back_t = self.found[place][0]
+                self.back_s[place] = t - back_t, t - self.taken_t.pop(name, back_t)
                 del self.awaited[name]
 
     @on(records.Fault)
@@ -65,11 +70,12 @@ class Faults(Fold):
             self.awaited[record.target] = len(self.found) - 1
         elif record.action in ("kill", "freeze", "cut", "memory"):
             self.awaited.pop(record.target, None)
+            self.taken_t.setdefault(record.target, t)
 
     def done(self, began_t: float) -> tuple[TimedFault, ...]:
         """All faults, in the journal's order."""
         return tuple(
-            TimedFault(t - began_t, record, record.asked_s - began_t, self.back_s.get(place))
+            TimedFault(t - began_t, record, record.asked_s - began_t, *self.back_s.get(place, ()))
             for place, (t, record) in enumerate(self.found)
         )
 

@@ -290,7 +290,7 @@ def _push(plan: Plan, size: int) -> tuple[int, int]:
 
 def _on_failure(plan: Plan) -> str:
     done = {
-        "ignore": "nothing is done",
+        "ignore": "nothing is done but what these faults do",
         "restart": f"it is restarted after {format_duration(plan.restart_delay_s)}",
         "stop": "the trial ends",
     }[plan.on_failure]

@@ -460,8 +460,8 @@ class TrialSection(Section):
     password that travels readable; `curve`, everything is encrypted, for two to three times the processor time of an
     exchange. `plain` if left out, but `curve` on several `hosts`. The management network is always encrypted."""
     checkpoints: Checkpoints = Checkpoints()
-    """Checkpoints from which the server resumes when it is restarted: with the model and what the aggregation
-    remembers, such as a momentum. What it has received since, or holds, is lost."""
+    """Checkpoints of the model and of what the aggregation remembers, such as a momentum. A server that is restarted
+    goes on from its log or, with `server.durability: none`, from the last checkpoint: what came since is lost."""
     expect: Expectations = Expectations()
     """Criteria by which the trial's outcome is judged."""
     deadlines: Deadlines = Deadlines()

@@ -8,6 +8,8 @@ import numpy as np
 
 from edgebed.journal.series import Evaluations, Floats
 
+LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
+"""Accuracies that are tried where the user names none, as fractions."""
 ROUNDING = 1e-9
 """Tolerance for the rounding error of a mean of accuracies; far below the share of one example."""
 

@@ -201,10 +201,10 @@ def test_what_was_asked_at_once_is_one_row(tmp_path):
     rows = list(fault_rows(series_of(tmp_path, entries).faults))
 
     assert rows == [
-        ("freeze-1", "freeze", "edge-0, edge-1, edge-2 and 2 more", "2.00 s", "40 ms", "", "at 2s"),
-        ("freeze-1", "freeze", "edge-5", "2.00 s", "nothing to do: it is not there: died", "", "at 2s"),
-        ("f-1", "thaw", "edge-0", "3.00 s", "0 ms", "0.30 s", ""),
-        ("f-1", "link uplink 1mbit", "edge-1", "4.00 s", "could not be done: no such device", "", ""),
+        ("freeze-1", "freeze", "edge-0, edge-1, edge-2 and 2 more", "2.00 s", "40 ms", "", "", "at 2s"),
+        ("freeze-1", "freeze", "edge-5", "2.00 s", "nothing to do: it is not there: died", "", "", "at 2s"),
+        ("f-1", "thaw", "edge-0", "3.00 s", "0 ms", "0.30 s", "1.30 s", ""),
+        ("f-1", "link uplink 1mbit", "edge-1", "4.00 s", "could not be done: no such device", "", "", ""),
     ]
 
 

@@ -79,8 +79,8 @@ def test_of_several_the_first_is_named_and_the_rest_counted():
     assert "faults: restart-1 at 20 s did not happen, training ended at 8.16 s, and 2 more" in reason
     assert faults_line(summary, series.faults) == "faults: none done; 3 did not happen"
     assert list(fault_rows(series.faults, missed_faults(plan, series))) == [
-        ("restart-1", "kill", "server", "20.0 s", "did not happen", "", "at 20s"),
-        ("freeze-1", "freeze", "edge-0, edge-1", "30.0 s", "did not happen (2 times)", "", "at 30s"),
+        ("restart-1", "kill", "server", "20.0 s", "did not happen", "", "", "at 20s"),
+        ("freeze-1", "freeze", "edge-0, edge-1", "30.0 s", "did not happen (2 times)", "", "", "at 30s"),
     ]
 
 

@@ -24,7 +24,7 @@ def test_the_answer_tells_what_each_took_to_the_highest_accuracy_that_all_reache
     """Bytes up, bytes in both directions, and time; the cheapest first, though it comes second in the run."""
     costs, best = answer(tmp_path, {"asgd": RISING, "adacomp": RISING})
 
-    assert costs == "To 98 %: adacomp 3 kB up, 12 kB in all and 3.00 s; asgd 30 kB, 39 kB and 3.00 s."
+    assert costs == "To 98 %: adacomp 3 kB up, 12 kB in all, 3.00 s; asgd 30 kB up, 39 kB in all, 3.00 s."
     assert best == "Best accuracy: asgd 98.00 %, adacomp 98.00 %."
 
 
@@ -41,7 +41,7 @@ def test_a_trial_that_learnt_nothing_does_not_decide_to_what_accuracy_is_told(tm
     """Costs to 10 % would say nothing of the other one."""
     costs, best = answer(tmp_path, {"asgd": RISING, "adacomp": STUCK})
 
-    assert costs == "To 98 %: asgd 30 kB up, 39 kB in all and 3.00 s. adacomp did not reach it."
+    assert costs == "To 98 %: asgd 30 kB up, 39 kB in all, 3.00 s. adacomp did not reach it."
     assert best == "Best accuracy: asgd 98.00 %, adacomp 11.00 %."
 
 

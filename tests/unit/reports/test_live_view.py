@@ -180,5 +180,6 @@ def test_the_time_left_follows_from_the_pace_since_training_began():
         Times(10.0, None), Times(20.0, None), Times(21.0, None), Times(30.0, pytest.approx(80.0)), Times(110.0, None)
     ]  # fmt: skip
     both = Pace(0.0)
+    assert both.look(status(state="starting", updates=0, elapsed_s=4.0, stop_time_s=20.0), 4.0).left_s is None
     both.look(status(updates=60, elapsed_s=10.0, stop_time_s=20.0), 10.0)
     assert both.look(status(updates=90, elapsed_s=15.0, stop_time_s=20.0), 15.0).left_s == pytest.approx(5.0)

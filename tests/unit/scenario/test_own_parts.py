@@ -156,7 +156,10 @@ def line_of(text: str, module: str = MODULE) -> int:
     [
         ("compression=own_al:All", "there is no module 'own_al' in "),
         ("compression=own_all:Al", "own_all:Al: module 'own_all' has no 'Al'. Did you mean 'All'?"),
-        ("compression=own_all:Zzz", "own_all:Zzz: module 'own_all' has no 'Zzz'. It has: All, Config, Drawn, Kept, Loose"),
+        (
+            "compression=own_all:Zzz",
+            "own_all:Zzz: module 'own_all' has no 'Zzz'. It has: All, Config, Drawn, Kept, Loose",
+        ),
         ("compression=own_all:NUMBER", "'NUMBER' is a int, not a function or class"),
         ("compression=own_all:Plain", "not a subclass of edgebed.algorithms.compressor.Compressor, as a compression"),
         ("aggregation=own_all:All", "not a subclass of edgebed.algorithms.aggregator.Aggregator, as an aggregation"),

@@ -90,7 +90,7 @@ def test_the_page_begins_with_the_answer(simulated, compare, tmp_path):
     assert compare("small/1", "small/2", "--to", "50%", "-o", place, "--runs-dir", simulated)[0] == 0
     page = place.read_text()
 
-    answer = re.search(r"<strong>To 50 %: (\w+) (.*) up, .* in all and .* s; (\w+) .*</strong>", page)
+    answer = re.search(r"<strong>To 50 %: (\w+) (.*) up, .* in all, .* s; (\w+) .*</strong>", page)
     assert (answer[1], answer[3]) == ("adacomp", "asgd")
     row = re.search(r"<h2>To 50 %</h2>.*?>adacomp</th>(.*?)</tr>", page, re.DOTALL)[1]
     assert answer[2] in row

@@ -15,7 +15,8 @@ from edgebed.reports.run.report import report_page
 from edgebed.reports.studies.comparison_tables import grids, how_to_read, trials_grid
 from edgebed.reports.studies.study import compare, compared
 from edgebed.reports.writing.html import to_html
-from edgebed.studies.comparison.comparison import LADDER, Comparison
+from edgebed.studies.comparison.comparison import Comparison
+from edgebed.studies.measures import LADDER
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from edgebed.journal.trial_state import TrialStatus
+from edgebed.roles.control.controller import Phase
 
 SHARE_MIN = 0.02
 """Share of a trial from which on its pace says something."""
@@ -40,9 +41,10 @@ class Pace:
 
 def share_of(status: TrialStatus) -> float | None:
     """Return how much of a trial is over, from 0 to 1, by the limit that is nearer; None where there is none."""
+    trained_s = 0.0 if status.state == Phase.LAUNCHED.value else status.elapsed_s
     shares = [
         done / limit
-        for done, limit in ((status.updates, status.stop_updates), (status.elapsed_s, status.stop_time_s))
+        for done, limit in ((status.updates, status.stop_updates), (trained_s, status.stop_time_s))
         if limit
     ]
     return min(1.0, max(shares)) if shares else None

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from edgebed.core.quantities import bytes_text, number_text, percent_text, seconds_text
 from edgebed.reports.run.busy import bottleneck_text
 from edgebed.running.results import Trial
-from edgebed.studies.comparison.comparison import LADDER
-from edgebed.studies.measures import CostToAccuracy, best_accuracy, reach
+from edgebed.studies.measures import LADDER, CostToAccuracy, best_accuracy, reach
 
 ACCURACIES = ("best_accuracy", "final_accuracy")
 """Measures of an expectation that are an accuracy."""
@@ -55,14 +54,13 @@ class Cost(NamedTuple):
 
 
 def costs_text(accuracy: float, costs: Mapping[str, Cost]) -> str:
-    """What each took to the accuracy, the cheapest first, e.g. `To 95 %: adacomp 2 MB up, 21 MB in all and 4.00 s`."""
+    """What each took to the accuracy, the cheapest first, e.g. `To 95 %: adacomp 2 MB up, 21 MB in all, 4.00 s`."""
     ranked = sorted(costs, key=lambda name: (costs[name].traffic_bytes or 0.0, costs[name].time_s))
     has_bytes = all(cost.traffic_bytes for cost in costs.values())
     texts = []
-    for place, name in enumerate(ranked[:NAMED_MAX]):
+    for name in ranked[:NAMED_MAX]:
         cost = costs[name]
-        up, both = (" up", " in all") if place == 0 else ("", "")
-        sizes = f"{bytes_text(cost.ingress_bytes)}{up}, {bytes_text(cost.traffic_bytes)}{both} and " * has_bytes
+        sizes = f"{bytes_text(cost.ingress_bytes)} up, {bytes_text(cost.traffic_bytes)} in all, " * has_bytes
         texts.append(f"{name} {sizes}{seconds_text(cost.time_s)}")
     more = f"; {len(ranked) - NAMED_MAX} more below" if len(ranked) > NAMED_MAX else ""
     return f"To {100 * accuracy:.6g} %: {'; '.join(texts)}{more}."

@@ -7,6 +7,7 @@ from edgebed.journal.notes import gathered_notes
 from edgebed.journal.outcome import outcome_text, tone_of
 from edgebed.journal.start_up import start_up_lines
 from edgebed.journal.summary import Expectation, TrialSummary
+from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
 from edgebed.reports.run.faults_text import accounting_line, faults_line
 from edgebed.reports.run.shards_text import shards_text
@@ -29,6 +30,7 @@ def results_brief(run: Run, *, verbose: bool = False) -> Iterator[Part]:
     yield legend(updates_text({trial.trial: trial.examples_per_update for trial in summary.trials}))
     series = {name: trial.series for name, trial in run.trials.items()}
     yield Sketch(lambda columns, colours: accuracy_chart(series, columns=columns, colours=colours))
+    yield from (Paragraph(line.replace("; ", ";\n  ")) for line in answer_lines(list(run.trials.values())))
     if not verbose:
         yield from (legend(f"  {remark}") for remark in _modelled(summary.trials))
     for each in summary.trials:

@@ -13,10 +13,10 @@ from edgebed.journal.series_faults import RETURNS, TimedFault
 from edgebed.journal.summary import TrialSummary
 from edgebed.roles.control.fault_text import change_text, trigger_text
 
-FAULT_HEAD = ("fault", "what", "nodes", "asked", "done after", "back after", "because")
+FAULT_HEAD = ("fault", "what", "nodes", "asked", "done after", "back after", "away for", "because")
 FAULT_LEGEND = (
     "asked: since training began; done after: how much later, at most; back after: from then until the server heard of "
-    "the node, at most"
+    "the node (the server itself: until it heard of any), at most; away for: the same since the node was taken away"
 )
 NAMED_MAX = 3
 
@@ -107,7 +107,7 @@ def accounting_line(trial: TrialSummary) -> str | None:
 
 
 def faults_line(trial: TrialSummary, faults: Sequence[TimedFault]) -> str | None:
-    """All faults in a line, e.g. `faults: 20 × freeze, 20 × thaw; done within 30 ms; back within 0.41 s`."""
+    """All faults in a line, e.g. `faults: 1 × kill, 1 × launch; back within 0.41 s; longest away: edge-0 5.41 s`."""
     counts = Counter(done.record.action for done in faults if done.was_done)
     if not faults and not trial.faults_missed:
         return None
@@ -116,11 +116,22 @@ def faults_line(trial: TrialSummary, faults: Sequence[TimedFault]) -> str | None
         parts.append(f"done within {delay_text(trial.fault_delay_s)}")
     if trial.back_s is not None:
         parts.append(f"back within {seconds_text(trial.back_s)}")
+    if away := _longest_away(faults):
+        parts.append(f"longest away: {', '.join(f'{node} {seconds_text(seconds)}' for node, seconds in away)}")
     moot = sum(bool(done.record.moot) for done in faults)
     parts += [f"{moot:,} had nothing to do"] if moot else []
     parts += [f"{trial.faults_failed:,} could not be done"] if trial.faults_failed else []
     parts += [f"{trial.faults_missed:,} did not happen"] if trial.faults_missed else []
     return f"faults: {'; '.join(parts)}"
+
+
+def _longest_away(faults: Sequence[TimedFault]) -> list[tuple[str, float]]:
+    """The nodes that were away for longest, with the seconds of it."""
+    longest: dict[str, float] = {}
+    for done in faults:
+        if done.away_s is not None:
+            longest[done.record.target] = max(done.away_s, longest.get(done.record.target, 0.0))
+    return sorted(longest.items(), key=lambda each: -each[1])[:NAMED_MAX]
 
 
 def fault_rows(faults: Sequence[TimedFault], missed: Sequence[Missed] = ()) -> Iterator[tuple[str, ...]]:
@@ -137,7 +148,8 @@ def fault_rows(faults: Sequence[TimedFault], missed: Sequence[Missed] = ()) -> I
             _names_text(done.record.target for done in together),
             seconds_text(together[0].asked_t),
             _done_text(together),
-            _back_text(together),
+            _back_text(together, [done.back_s for done in together]),
+            _back_text(together, [done.away_s for done in together]),
             record.trigger,
         )
     entries: dict[tuple[str, str, str], list[Missed]] = {}
@@ -155,6 +167,7 @@ def _missed_row(entry: Sequence[Missed]) -> tuple[str, ...]:
         _names_text(dict.fromkeys(each.fault.node for each in entry)),
         UNMEASURED if trigger.at_s is None else seconds_text(trigger.at_s),
         f"did not happen{times}" + (f": {first.moot}" if first.moot else ""),
+        "",
         "",
         trigger_text(trigger, trigger.step),
     )
@@ -186,10 +199,10 @@ def _done_text(alike: Sequence[TimedFault]) -> str:
     return delay_text(max(done.delay_s for done in alike))
 
 
-def _back_text(alike: Sequence[TimedFault]) -> str:
+def _back_text(alike: Sequence[TimedFault], took_s: Sequence[float | None]) -> str:
     if alike[0].record.action not in RETURNS or alike[0].record.problem or alike[0].record.moot:
         return ""
-    known = [done.back_s for done in alike if done.back_s is not None]
-    never = len(alike) - len(known)
+    known = [seconds for seconds in took_s if seconds is not None]
+    never = len(took_s) - len(known)
     text = seconds_text(max(known)) if known else "not back"
     return f"{text}, {never} not back" if known and never else text

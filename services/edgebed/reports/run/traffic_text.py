@@ -50,7 +50,7 @@ def byte_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     """Rows on the bytes at the server, a column a trial."""
     pushes = not all(trial.is_layerwise for trial in trials)
     rows = [
-        ("bits the method needs, as bytes", *(bytes_text(trial.bits / 8) for trial in trials)),
+        ("entries to push, at 32 bits a position", *(bytes_text(trial.bits / 8) for trial in trials)),
         ("up: payload of the pushes", *(bytes_text(trial.ingress_bytes) for trial in trials)),
     ]
     models = [

@@ -1,4 +1,4 @@
-"""`restart`: a node is killed and started again, with nothing of what it knew; the server has its last checkpoint."""
+"""`restart`: a node is killed and started again, with nothing of what it knew; the server has its log or checkpoint."""
 
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from edgebed.scenario.section import DurationFromZero
 
 
 class Restart(FaultSection, Triggered):
-    """A node is killed and started again. It knows nothing of before; the server resumes from the last checkpoint."""
+    """A node is killed and started again. It knows nothing of before, but a server what its `durability` has kept."""
 
     kind: ClassVar[str] = "restart"
     example: ClassVar[str] = "{ restart: edge-0, at: 30s, delay: 3s }"

@@ -19,11 +19,9 @@ from edgebed.scenario.problems import choose
 from edgebed.studies.arms import Arm, ArmTrial, Gathered
 from edgebed.studies.changes import SettingChange
 from edgebed.studies.comparison.warnings import warnings_of
-from edgebed.studies.measures import CostToAccuracy, best_accuracy, reach
+from edgebed.studies.measures import LADDER, CostToAccuracy, best_accuracy, reach
 from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval, interval, paired, paired_ratio
 
-LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
-"""Accuracies that are tried where the user names none, as fractions."""
 By = Literal["difference", "ratio"]
 TASK = "task"
 INCOMPARABLE = (f"{TASK}.data", f"{TASK}.model")
