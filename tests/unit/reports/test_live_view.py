@@ -27,7 +27,8 @@ def status(classes=(HOME, PHONE), latest=LATEST, **others):
         "updates": 300, "updates_per_s": 98.7, "accuracy": 0.9321, "ingress_bytes": 312_000, "nodes_up": 6,
         "nodes_expected": 7, "elapsed_s": 12.3, "stop_updates": 600,
     }  # fmt: skip
-    return TrialStatus(trial="asgd", state="training", classes=classes, latest=latest, **figures | others)
+    figures |= {"trial": "asgd", "state": "training"}
+    return TrialStatus(classes=classes, latest=latest, **figures | others)
 
 
 def shown(each, width=80, height=24, times=TIMES):
