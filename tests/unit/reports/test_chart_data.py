@@ -18,6 +18,13 @@ def data_of(plot):
     return Chart("x", plot).data
 
 
+def rows(axes):
+    """Spans in the rows of three nodes, as the chart of nodes draws them."""
+    for place in range(3):
+        axes.broken_barh([(0, 1)], (place - 0.7 / 2, 0.7), label="there")
+    axes.set_yticks(range(3), ["server", "evaluator", "edge-0"])
+
+
 def curve(axes):
     """Two lines of which one has no name, with a point that cannot be drawn."""
     axes.plot([1, 2, 3], [0.5, np.nan, 0.25], label="a")
@@ -56,8 +63,10 @@ def test_a_point_is_where_its_marker_is(sample_run):
         (lambda axes: axes.scatter([1], [2], label="m"), [("m", "1", "2")]),
         (lambda axes: axes.broken_barh([(1, 3)], (0, 2), label="t"), [("t", "1", "1"), ("t", "4", "1")]),
         (lambda axes: axes.axhline(1.0), []),
+        (lambda axes: axes.stairs([3, 5], [0, 2, 4], fill=True), []),
+        (rows, [("there", x, name) for name in ("server", "evaluator", "edge-0") for x in "01"]),
     ],
-    ids=["steps", "bars", "markers", "spans", "a line to compare with"],
+    ids=["steps", "bars", "markers", "spans", "a line to compare with", "a filled area", "rows"],
 )
 def test_whatever_has_a_name_is_data(plot, points):
     """Of a span both ends; a row without a title upwards has its name."""
@@ -65,7 +74,7 @@ def test_whatever_has_a_name_is_data(plot, points):
     def titled(axes):
         plot(axes)
         axes.set_xlabel("x")
-        axes.set_ylabel("" if points and points[0][2] == "row" else "y")
+        axes.set_ylabel("" if points and points[0][2] in ("row", "server") else "y")
 
     assert [point[:3] for point in data_of(titled).points] == points
 

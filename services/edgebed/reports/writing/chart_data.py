@@ -87,7 +87,7 @@ def _lines(axes: Axes) -> Iterator[Iterable[Labelled]]:
 
 def _finite(label: Any, x: Iterable[Any], y: Iterable[Any]) -> Iterator[Labelled]:
     name = str(label)
-    if not name.startswith("_"):  # matplotlib's own name of what has none
+    if name and not name.startswith("_"):  # matplotlib's own name of a line that has none
         pairs = ((float(one), float(other)) for one, other in zip(x, y, strict=True))
         yield from ((name, *pair) for pair in pairs if all(map(math.isfinite, pair)))
 
@@ -103,7 +103,7 @@ def _text(axis: XAxis | YAxis, value: float) -> str:
     write = axis.get_major_formatter()
     if isinstance(write, PercentFormatter):
         return f"{100 * value:.6g}"
-    return f"{value:.{DIGITS}g}" if axis.label.get_text() else str(write(value))
+    return f"{value:.{DIGITS}g}" if axis.label.get_text() else str(write(round(value, DIGITS)))  # rows lie at 0, 1, ...
 
 
 def _title(axis: XAxis | YAxis) -> str:
