@@ -15,6 +15,7 @@ import os
 import socket
 import stat
 import struct
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import reduce
@@ -158,12 +159,21 @@ def abort(connection: socket.socket) -> None:
     ctypes.CDLL(None).connect(connection.fileno(), nowhere, len(nowhere))  # if it fails, there is none already
 
 
+COPYING = threading.Lock()
+"""Held while there is a copy of an open file: to whom looks through all open files, it would be another connection."""
+
+
 @contextmanager
 def borrowed(number: int) -> Iterator[tuple[int, socket.socket | None]]:
     """Yield the inode of an open file and an own socket that is the same connection; None if it is no socket.
 
-    Its owner may close the original at any time, and open another under its number.
+    Its owner may close the original at any time, and open another under its number. One file is borrowed at a time.
     """
+    with COPYING:
+        yield from _copied(number)
+
+
+def _copied(number: int) -> Iterator[tuple[int, socket.socket | None]]:
     try:
         copy = os.dup(number)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +12,7 @@ import zmq
 from raw_zmtp import admitted, frame, is_ended
 from run_secret import CREDENTIALS
 
-from edgebed.emulation.tcp import abort
+from edgebed.emulation.tcp import IncomingCount, abort
 from edgebed.runtimes.live.authentication import USER, new_identity
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.sockets import bind, data_socket
@@ -209,6 +210,31 @@ def test_however_many_files_are_open_connections_are_found_behind_them(make_guar
         unended(connection, MESSAGES * LARGEST + 2 * SLACK_BYTES)
         guarded.until(lambda: guarded.complaints)
         assert is_ended(connection)
+
+
+def test_whoever_counts_what_comes_in_ends_no_connection(make_guarded):
+    """To count is to copy each connection for a moment: the copy is the connection that it was, and no new one."""
+    guarded = make_guarded()
+    node, messages = guarded.dealer(), 2 * MESSAGES
+    for _ in range(messages):
+        node.send_multipart(push())
+    while guarded.received < messages:
+        guarded.take()
+    counted, is_over = IncomingCount(guarded.address), threading.Event()
+
+    def count():
+        while not is_over.is_set():
+            counted.read()
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    for _ in range(2_000):
+        guarded.look()
+    is_over.set()
+    thread.join()
+
+    assert guarded.complaints == []
+    assert counted.read().all_bytes > messages * LARGEST
 
 
 def test_an_aborted_connection_has_nothing_left_to_read():

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from edgebed.emulation.tcp import abort, borrowed, received_bytes
+from edgebed.emulation.tcp import COPYING, abort, borrowed, received_bytes
 
 MEMORY = Path("/proc/self/statm")
 TICK_S = 0.01
@@ -158,15 +158,16 @@ class Guard:
         """
         found: dict[int, Connection] = {}
         number, end = 0, max(self.connections, default=0) + GAP
-        while number < end:
-            is_open = True
-            try:
-                found[number] = self._look_at(number)
-            except OSError as error:  # it is not open, or no socket
-                is_open = error.errno != errno.EBADF
-            if is_open:
-                end = max(end, number + GAP)
-            number += 1
+        with COPYING:
+            while number < end:
+                is_open = True
+                try:
+                    found[number] = self._look_at(number)
+                except OSError as error:  # it is not open, or no socket
+                    is_open = error.errno != errno.EBADF
+                if is_open:
+                    end = max(end, number + GAP)
+                number += 1
         self.connections = found
 
     def _look_at(self, number: int) -> Connection:
