@@ -47,7 +47,7 @@ Variants = Annotated[
     typer.Option(
         "--variant",
         metavar="NAME",
-        help="Run this variant alone. Repeatable.",
+        help="This variant alone. Repeatable.",
         show_default=False,
         autocompletion=completion.variants,
     ),

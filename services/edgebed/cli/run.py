@@ -120,6 +120,7 @@ def plan(
     emulation: EmulationOption = "auto",
     hosts: Hosts = None,
     sets: Sets = None,
+    variants: Variants = None,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -133,7 +134,7 @@ def plan(
     from edgebed.scenario.load import load_scenario
 
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own code prints is not the plan
-        loaded = load_scenario(scenario, sets or (), hosts=hosts)
+        loaded = load_scenario(scenario, sets or (), hosts=hosts).only(variants or ())
         if TRAITS[runtime].has_containers:
             from edgebed.running.hosts import with_capacities  # loads the engine's client
 

@@ -309,7 +309,8 @@ def _durability(plan: Plan, runtime: Runtime) -> str:
 
 def _stops(plan: Plan) -> Iterator[str]:
     if plan.stop_updates is not None:
-        yield f"{plan.stop_updates:,} updates"
+        passes = plan.stop_updates * plan.server.epochs_a_push
+        yield f"{plan.stop_updates:,} updates" + (f" ({passes:.3g} passes through the data)" if passes else "")
     if plan.stop_time_s is not None:
         yield format_duration(plan.stop_time_s)
     if plan.stop_accuracy is not None:

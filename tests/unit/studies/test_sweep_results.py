@@ -361,7 +361,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
     assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | – | 90.00 % |".format("not in 600 updates") in text
     assert "Measured before the first run on A processor" in text
-    assert "What the scenario sets itself was not measured: to compress" in text
+    assert "Set by the scenario, or counted at the devices' speeds: to compress" in text
     assert "edgebed sweep tiny.yaml --resume" in text
     assert "There is one seed" in text
     assert "There is one seed" not in text_of(swept({"fleet.edge.uplink": RATES}, seeds=2))
