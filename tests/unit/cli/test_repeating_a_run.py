@@ -44,6 +44,7 @@ def words_of(run):
 def test_the_command_does_the_run_again(tmp_path, monkeypatch, given):
     """With the same options, and so the same journals, byte for byte."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("EDGEBED_RUNS_DIR", raising=False)
     (tmp_path / "my tiny.yaml").write_text(SCENARIO)
     first = edgebed.run("my tiny.yaml", runtime="simulation", processes=1, **given)
 

@@ -261,7 +261,9 @@ def _against_text(arm: ArmResult, key: str) -> Text:
 
 def _with_ends(interval: ConfidenceInterval, write: Callable[[float], str]) -> str:
     ends = _ends(interval)
-    return write(interval.mean) + (f" ({write(ends[0])} to {write(ends[1])})" if ends else "")
+    if ends is None:
+        return write(interval.mean) + (" (in each seed)" if interval.seeds > 1 else "")
+    return f"{write(interval.mean)} ({write(ends[0])} to {write(ends[1])})"
 
 
 def _ends(interval: ConfidenceInterval) -> tuple[float, float] | None:
