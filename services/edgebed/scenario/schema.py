@@ -328,7 +328,7 @@ class StopSection(Section):
     )
 
     updates: int | None = Field(default=None, ge=1)
-    """Updates applied by the server."""
+    """Pushes that the server applied: a round of W workers is W; one of `fedavg` is all local steps of a worker."""
     time: Duration | None = None
     """Time since the start; virtual time in the simulation."""
     accuracy: float | None = Field(default=None, gt=0.0, le=1.0)

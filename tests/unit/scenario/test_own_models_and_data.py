@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield tmp_path
-    for name in ("mynets", "mysets", "mydatasets", "mybackbones"):
+    for name in ("mynets", "mysets", "mydatasets", "mybackbones", "myfiles"):
         sys.modules.pop(name, None)
 
 
@@ -72,10 +72,23 @@ def test_a_data_set_states_its_number_of_classes(folder):
     assert load_data("mydatasets:four_classes", seed=1, python_path=(str(folder),)).classes == 4
 
 
+def test_the_data_of_a_file_are_loaded_from_any_folder(folder, monkeypatch):
+    """The file lies beside the module, not in the folder that the reader is in; 64-bit floats become 32-bit ones."""
+    x, y = np.arange(12.0).reshape(4, 3), np.array([0, 1, 0, 1])
+    np.savez(folder / "measured.npz", train_x=x, train_y=y, test_x=x[:2], test_y=y[:2])
+    (folder / "elsewhere").mkdir()
+    monkeypatch.chdir(folder / "elsewhere")
+
+    data = load_data("myfiles:measured", seed=1, python_path=(str(folder),))
+
+    np.testing.assert_array_equal(x.astype("f4"), data.train_x)
+    assert (data.train_x.dtype, data.test_x.dtype, data.classes) == (np.float32, np.float32, 2)
+
+
 @pytest.mark.slow
 def test_the_scenario_of_the_document_runs_and_meets_its_expectations(folder):
     """In simulation, with the modules beside it."""
     run = run_quickly(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs")
 
-    assert list(FILES) == ["mynets.py", "mybackbones.py", "mysets.py", "own.yaml", "more.Dockerfile"]
+    assert list(FILES) == ["mynets.py", "mybackbones.py", "mysets.py", "myfiles.py", "own.yaml", "more.Dockerfile"]
     assert run.exit_code == 0
