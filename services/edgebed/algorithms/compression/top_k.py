@@ -5,7 +5,8 @@ feasibility via adaptive compression, IEEE NCA, section IV.b: a fraction c of th
 vector beta_l. `scope: model` is the selection of Shokri, Shmatikov 2015, Privacy-preserving deep learning, ACM CCS: the
 largest across the whole model. Neither keeps what was not sent. With `residual` it is added the next time: Stich,
 Cordonnier, Jaggi 2018, Sparsified SGD with memory, NeurIPS, in units of the gradient and not of the step, which is the
-same as long as the learning rate does not change.
+same as long as the learning rate does not change. What is known as top-k with memory, or with error feedback, is
+`{ name: top-k, fraction: 0.1, scope: model, residual: true }`.
 
 Shapes: n parameters in tensors of lengths `sizes`; per group k = max(1, floor(length * fraction)).
 Equal magnitudes at the boundary: the one at the lower position is kept, so the result depends on the values alone.
