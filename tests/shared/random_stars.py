@@ -55,13 +55,23 @@ def star(seed: int, *, two_way: bool) -> Star:
     return Star(server, workers, tuple(sorted(said, key=lambda each: each.at_s)))
 
 
+class FluidLane(Lane):
+    """A lane without a bucket that fills, and without a queue in which a message could be ahead of others."""
+
+    def gather(self, now: float) -> float:
+        """Return what may pass at once: nothing."""
+        self.tokens, self.at_s = 0.0, now
+        return 0.0
+
+    def room(self, now: float) -> float:
+        """Return the bytes that find room: none."""
+        return 0.0
+
+
 def modelled(given: Star, *, bare: bool = False) -> list[Passed]:
-    """How each message passes, by the model; `bare`: without bursts and acknowledgements."""
+    """How each message passes, by the model; `bare`: without bursts, queues and acknowledgements."""
     links = [LinkPlan(uplink_bit_s=up, downlink_bit_s=down) for up, down in (given.server, *given.workers)]
-    lanes = [_lanes(link) for link in links]
-    if bare:
-        for lane in (lane for both in lanes for lane in both):
-            lane.tokens, lane.used = 0.0, lane.rate(0.0)
+    lanes = [_lanes(link, FluidLane if bare else Lane) for link in links]
     (server_up, server_down), *workers = lanes
     courses = {}
     for worker, (up, down) in enumerate(workers):
@@ -70,10 +80,10 @@ def modelled(given: Star, *, bare: bool = False) -> list[Passed]:
     return passed([Sent(each.at_s, courses[each.worker, each.is_up], each.size) for each in given.said])
 
 
-def _lanes(link: LinkPlan) -> tuple[Lane, Lane]:
+def _lanes(link: LinkPlan, kind: type[Lane]) -> tuple[Lane, Lane]:
     clock = LinkClock(EffectiveLink(link))
     clock.began_s = 0.0
     return (
-        Lane(clock, lambda conditions: conditions.uplink_bit_s),
-        Lane(clock, lambda conditions: conditions.downlink_bit_s),
+        kind(clock, lambda conditions: conditions.uplink_bit_s),
+        kind(clock, lambda conditions: conditions.downlink_bit_s),
     )
