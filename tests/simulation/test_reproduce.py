@@ -285,7 +285,7 @@ def test_a_budget_is_spent_on_what_decides_most(place: Path) -> None:
     ]  # fmt: skip
     assert reproduced("--budget", "0s")["failed"] == []
     assert [run.path for run in folders()] == [made.path]
-    answer = reproduced("--budget", "1h")
+    answer = reproduced("--budget", "1h", "--jobs", "2")
     assert [begun(run) for run in folders()] == ["asgd", "adacomp", "adacomp", "asgd"]
     assert rows(answer)["difference"]["values"].keys() == {"1", "2"}
 

@@ -209,7 +209,7 @@ def reproduce_within(
 ) -> list[Study[Reproduction]]:
     """Make those missing runs of the papers that decide most rows in `budget_s` seconds on `jobs` cores.
 
-    What there is counts. The other arguments and the errors are those of `reproduce`; a page is written for each paper.
+    With an `executor`, `jobs` is how many it runs at a time. What there is counts. The other arguments and the errors are those of `reproduce`; a page is written for each paper.
     """
     means, size = replace(means or Means(), resume=True), size_of(scale, seeds)
     asked = [_paper_runs(name, rows, size, output, means, writes=True) for name in names]
@@ -217,7 +217,8 @@ def reproduce_within(
     chosen = within(missing, budget_s * jobs)
     count = sum(len(runs) for runs in chosen.values())
     means.tell(f"{count} of {count_text(len(missing), 'missing run')} chosen for {seconds_text(budget_s)}")
-    return [_reproduced(each, chosen.get(each.name, ()), means, jobs, executor) for each in asked]
+    at_a_time = jobs if executor is None else 1  # an executor decides itself
+    return [_reproduced(each, chosen.get(each.name, ()), means, at_a_time, executor) for each in asked]
 
 
 def reproduce_all(
