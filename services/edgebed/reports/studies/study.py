@@ -209,7 +209,8 @@ def reproduce_within(
 ) -> list[Study[Reproduction]]:
     """Make those missing runs of the papers that decide most rows in `budget_s` seconds on `jobs` cores.
 
-    With an `executor`, `jobs` is how many it runs at a time. What there is counts. The other arguments and the errors are those of `reproduce`; a page is written for each paper.
+    With an `executor`, `jobs` is how many it runs at a time. What there is counts. The other arguments and the errors
+    are those of `reproduce`; a page is written for each paper.
     """
     means, size = replace(means or Means(), resume=True), size_of(scale, seeds)
     asked = [_paper_runs(name, rows, size, output, means, writes=True) for name in names]
