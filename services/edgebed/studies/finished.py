@@ -4,6 +4,7 @@ A paper's measures read it. Without the plan, which the scenario gives again, it
 """
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -19,6 +20,8 @@ from edgebed.running.results import Trial
 DTYPES = {"version": np.int64, "ingress_bytes": np.int64, "bits": np.int64, "final": np.bool_}
 """Types of the columns of an evaluation that are no floats."""
 Columns = dict[str, list[Any]]
+LOSS_DIGITS = 8
+"""Significant digits of a loss, which is a mean of single precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,11 +62,17 @@ def _batches(plan: Plan, summary: TrialSummary) -> int | None:
 
 
 def columns_of(evaluations: Evaluations) -> Columns:
-    """Evaluations as columns for JSON; what is not finite is None."""
-    columns = {field.name: getattr(evaluations, field.name) for field in dataclasses.fields(evaluations)}
-    return {
-        name: [value if np.isfinite(value) else None for value in column.tolist()] for name, column in columns.items()
-    }
+    """Evaluations as columns for JSON; what is not finite is None, and a loss has LOSS_DIGITS digits."""
+    columns = {field.name: getattr(evaluations, field.name).tolist() for field in dataclasses.fields(evaluations)}
+    columns["loss"] = [float(f"{value:.{LOSS_DIGITS}g}") for value in columns["loss"]]
+    return {name: [_short(value) for value in column] for name, column in columns.items()}
+
+
+def _short(value: float) -> float | None:
+    """A value as JSON writes it shortest: a whole number of bytes without a point."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def evaluations_of(columns: Columns) -> Evaluations:

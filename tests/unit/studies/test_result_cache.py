@@ -212,7 +212,7 @@ def test_what_is_kept_is_not_run_again(cells: PaperCells, tmp_path: Path) -> Non
 
 
 def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) -> None:
-    """Bit for bit; a loss that is not finite is none."""
+    """Bit for bit, but for a loss, which has eight digits; one that is not finite is none."""
     folder = completed_run(cells, RUN, tmp_path / "runs")
     trial = FinishedTrial.of(Trial(folder.trial("adacomp")))
     wanted = dataclasses.replace(trial.evaluations, loss=np.array([np.inf, 0.1 + 0.2]))
@@ -220,8 +220,9 @@ def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) 
 
     for field in dataclasses.fields(wanted):
         column, again = getattr(wanted, field.name), getattr(read, field.name)
+        kept = np.array([np.nan, 0.3]) if field.name == "loss" else column
         assert column.dtype == again.dtype
-        np.testing.assert_array_equal(again, np.where(np.isfinite(column), column, np.nan))
+        np.testing.assert_array_equal(again, kept)
 
 
 @pytest.mark.parametrize(
