@@ -10,6 +10,7 @@ node of the fleet does not pay for them.
 """
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 from edgebed.core.package import VERSION
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from edgebed.running.results import load as load
     from edgebed.running.results import runs as runs
     from edgebed.studies.comparison.comparison import Comparison as Comparison
+
+# Torch computes with one thread in every process of edgebed. On arm64 a library of torch's keeps the number that OpenMP
+# has when it is loaded, whatever `torch.set_num_threads` says later, and then a process forked from this one hangs.
+os.environ["OMP_NUM_THREADS"] = "1"
 
 __version__ = VERSION
 HOMES = {

@@ -183,6 +183,14 @@ def test_a_forked_process_computes_the_same_bits() -> None:
     os.waitpid(child, 0)
 
 
+def test_torch_is_loaded_with_one_thread() -> None:
+    """It does not suffice to tell it afterwards: libraries below it keep what they were loaded with."""
+    code = "import edgebed, torch; print(torch.get_num_threads())"
+    many = os.environ | {"OMP_NUM_THREADS": "3"}
+    result = subprocess.run([sys.executable, "-c", code], env=many, capture_output=True, text=True, check=True)
+    assert result.stdout == "1\n"
+
+
 @pytest.mark.slow
 def test_a_fresh_process_computes_the_same_bits_without_loading_torchs_compiler() -> None:
     """A new interpreter agrees, and neither importing nor training loads what costs 64 MB a process."""
