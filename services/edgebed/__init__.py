@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Torch computes with one thread in every process of edgebed. On arm64 a library of torch's keeps the number that OpenMP
 # has when it is loaded, whatever `torch.set_num_threads` says later, and then a process forked from this one hangs.
-os.environ["OMP_NUM_THREADS"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 __version__ = VERSION
 HOMES = {

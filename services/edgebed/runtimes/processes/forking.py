@@ -32,7 +32,7 @@ class ForkServer:
 
     def start(self) -> None:
         """Start its process, in place of one that has ended if there was one. InfrastructureError if it cannot be."""
-        environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # OpenMP's: __init__.py
+        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         try:
             with self.log.open("ab") as output:
                 self.process = subprocess.Popen(  # noqa: S603 # every word is ours
