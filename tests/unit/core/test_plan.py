@@ -48,7 +48,8 @@ def test_no_field_stands_in_the_plans_of_all_roles_but_for_those_of_every_node()
     shared = set.intersection(*(set(plan.__struct_fields__) for plan in PLANS.values()))
 
     assert shared == {
-        "node", "device_class", "host", "seed", "cpus", "memory_bytes", "restart_s", "task", "method", "trace", "check_s",
+        "node", "device_class", "host", "seed", "cpus", "memory_bytes", "restart_s", "task", "method", "trace",
+        "check_s",
     }  # fmt: skip
     assert {"waiting", "points", "silence_s", "evaluate_every_s"} <= FIELDS - shared
 
