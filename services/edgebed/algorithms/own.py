@@ -159,12 +159,11 @@ class _Part(NamedTuple):
         for frame in reversed(traceback.extract_tb(error.__traceback__) if error else ()):
             if any(Path(frame.filename).is_relative_to(place) for place in own):
                 return f" ({frame.filename}:{frame.lineno})"
-        with contextlib.suppress(OSError, TypeError):  # nobody has the text of what was typed or compiled
+        with contextlib.suppress(TypeError):  # what is compiled is in no file
             file = inspect.getsourcefile(function) or ""
-            is_own = any(Path(file).is_relative_to(place) for place in own)
-            _, line = inspect.getsourcelines(function if is_own else self.found)
-            return f" ({file if is_own else inspect.getsourcefile(self.found)}:{line})"
-        return ""
+            if any(Path(file).is_relative_to(place) for place in own):
+                return imports.begins(function)
+        return imports.begins(self.found)
 
 
 # --- what is wrong with what a part returns --------------------------------------------------------------------------

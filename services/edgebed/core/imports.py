@@ -146,7 +146,7 @@ def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
     if unknown:
         raise ScenarioError(
             f"{name}: it is called with {', '.join(offers)}, as far as it names them; {', '.join(unknown)} is none of "
-            f"these and needs a default{_begins(function)}"
+            f"these and needs a default{begins(function)}"
         )
     taken = {key: value for key, value in offers.items() if takes_all or key in by_keyword}
     try:
@@ -176,8 +176,8 @@ def _installed() -> frozenset[str]:
     return frozenset((*(sysconfig.get_path(name) for name in names), str(PACKAGE)))
 
 
-def _begins(function: Callable[..., Any]) -> str:
-    """The line where a function or class begins, if there is one."""
+def begins(function: Callable[..., Any]) -> str:
+    """The line where a function or class begins, in brackets; "" for what was typed, or compiled."""
     try:
         return f" ({inspect.getsourcefile(function)}:{inspect.getsourcelines(function)[1]})"
     except (OSError, TypeError):

@@ -68,7 +68,7 @@ def columns_of(evaluations: Evaluations) -> Columns:
     return {name: [_short(value) for value in column] for name, column in columns.items()}
 
 
-def _short(value: float) -> float | None:
+def _short(value: Any) -> Any:
     """A value as JSON writes it shortest: a whole number of bytes without a point."""
     if not math.isfinite(value):
         return None
