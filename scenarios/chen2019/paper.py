@@ -17,6 +17,8 @@ from edgebed.studies.papers.measuring import (
 )
 from edgebed.studies.papers.paper import AtLeast, Cell, Claim, Curve, Headline, Measure, Near, Paper, Row, Sign, Table
 
+from . import caps
+
 UPDATES = 500_000
 EARLY = 300
 """Steps within which accuracies of 90 % are reached."""
@@ -98,6 +100,7 @@ CELLS: dict[str, Cell] = {
     **{f"{model}-sg-early": early(f"{model}-sg-as-published") for model in ("four-layers", "eight-layers")},
     **{variant: deployed(variant) for variant in RATES},
     "sg-deployed": deployed("sg-accuracy"),
+    **caps.CELLS,
 }
 
 
@@ -393,6 +396,6 @@ follows.
 """,
     window=1,
     cells=CELLS,
-    tables=(TABLE, FIGURE, PLAIN, DEPLOYMENT),
+    tables=(TABLE, FIGURE, PLAIN, DEPLOYMENT, caps.TABLE),
     headlines=HEADLINES,
 )

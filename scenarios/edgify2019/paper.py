@@ -24,7 +24,7 @@ from edgebed.studies.papers.paper import (
     Unit,
 )  # fmt: skip
 
-from . import weights
+from . import containers, weights
 from .encodings import (
     KEPT,
     NETS,
@@ -112,6 +112,7 @@ CELLS: dict[str, Cell] = {
     "federated-32": federated("-32"),
     "federated-int8-32": federated("-int8-32"),
     "federated-resnet18": Cell(scenario="accuracy.yaml", variant="federated-resnet18", scale=RESNET18_ROUNDS / ROUNDS),
+    **containers.CELLS,
 }
 
 FOLLOWS = {"resnet18-10": 302.0, "resnet18-1000": 21.0, "resnet50-10": 195.0, "resnet50-1000": 12.0}
@@ -588,6 +589,6 @@ lost. What it leaves open is read as follows.
 """,
     window=1,
     cells=CELLS,
-    tables=(SIZES, RATES, TOTALS, ACCURACY, AS_PUBLISHED, SCHEDULES, WEIGHTS),
+    tables=(SIZES, RATES, TOTALS, ACCURACY, AS_PUBLISHED, SCHEDULES, WEIGHTS, containers.TABLE),
     headlines=HEADLINES,
 )

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from edgebed.studies.papers.measuring import difference, ratio, times
 from edgebed.studies.papers.paper import Cell, Claim, Curve, Headline, Near, Never, Paper, Row, Sign, Table
 
+from . import containers
 from .measures import (
     BARE,
     PICKLED,
@@ -115,6 +116,7 @@ CELLS: dict[str, Cell] = {
         for images in (60_000, 12_000)
         for classes in ("one-class", "three-classes")
     },
+    **containers.CELLS,
 }
 
 
@@ -525,6 +527,6 @@ over runs. What the paper leaves open is read as follows.
 """,
     window=WINDOW,
     cells=CELLS,
-    tables=(FIGURE_3_LEFT, FIGURE_3_RIGHT, PAUSE, TABLE_2, FIGURE_4, FIGURE_1, SECTION_3),
+    tables=(FIGURE_3_LEFT, FIGURE_3_RIGHT, PAUSE, TABLE_2, FIGURE_4, FIGURE_1, SECTION_3, containers.TABLE),
     headlines=HEADLINES,
 )

@@ -17,13 +17,13 @@ from edgebed.studies.papers.measuring import (
 )
 from edgebed.studies.papers.paper import AtLeast, Cell, Claim, Curve, Headline, Near, Paper, Row, Sign, Table
 
+from . import containers
 from .measures import unsteadiness
 
 UPDATES = 800_000
 """Updates of four nodes in 200,000 iterations."""
 SCALE = 0.02
 """Share of the updates: 4,000 iterations in the place of 200,000."""
-PARAMETERS = 211_690
 TWO_POINTS = 2.0
 TEN_EPOCHS = 4690
 """Updates in which four nodes, with mini-batches of 128, go through all images ten times."""
@@ -52,7 +52,7 @@ WHAT = {
     "esgd-50-signed": "eSGD, 50 % dropped, the threshold as printed",
     "esgd-87-signed": "eSGD, 87.5 % dropped, the threshold as printed",
 }
-CELLS = {name: Cell(scenario="tables.yaml", variant=name, scale=SCALE) for name in WHAT}
+CELLS = {name: Cell(scenario="tables.yaml", variant=name, scale=SCALE) for name in WHAT} | containers.CELLS
 TABLE_1 = {
     "std": 99.77, "esgd-50": 86.01, "threshold": 78.23, "threshold-tuned": 78.23,
     "esgd-50-of-32": 82.22, "esgd-50-of-64": 82.89, "esgd-50-short": 80.43,
@@ -146,7 +146,7 @@ def smoother_row(cell: str) -> Row:
 
 def sent_row(cell: str) -> Row:
     """A row for the share of the entries that a worker has pushed, on average over a run."""
-    measure = times(of_summary(cell, "entries_mean"), 100 / PARAMETERS)
+    measure = times(of_summary(cell, "entries_mean"), 100 / containers.PARAMETERS)
     return Row(what=f"Share of the entries sent: {WHAT[cell]}", cells=(cell,), measure=measure, unit="%")
 
 
@@ -285,6 +285,6 @@ What the paper leaves open is read as follows.
 """,
     window=1,
     cells=CELLS,
-    tables=(FIRST, SECOND, PRINTED, BEYOND),
+    tables=(FIRST, SECOND, PRINTED, BEYOND, containers.TABLE),
     headlines=HEADLINES,
 )

@@ -7,6 +7,7 @@ figures, to a hundredth; those of gradient losses to a twentieth.
 from edgebed.studies.papers.measuring import accuracy, accuracy_at, difference, of_summary, ratio, times
 from edgebed.studies.papers.paper import AtLeast, Cell, Claim, Curve, Headline, Measure, Near, Paper, Row, Sign, Table
 
+from . import containers
 from .measures import last_over_first
 
 EPOCHS = 4
@@ -60,6 +61,7 @@ CELLS: dict[str, Cell] = {
     "cifar-direct-half": Cell(scenario="figures-9-13.yaml", variant="direct", scale=EPOCHS / 400),
     **{f"cifar-{name}-timed": timed("figures-9-13.yaml", name, 100, 78_200) for name in CIFAR_TRAINING},
     "si-timed": timed("figures-14-17.yaml", "si", 2000, 10_000),
+    **containers.CELLS,
 }  # fmt: skip
 
 CURVES = {
@@ -365,6 +367,6 @@ which does not compute them.
 """,
     window=1,
     cells=CELLS,
-    tables=(DIRECT, UPDATE_DECOUPLED, FULLY_DECOUPLED, MESSAGES),
+    tables=(DIRECT, UPDATE_DECOUPLED, FULLY_DECOUPLED, MESSAGES, containers.TABLE),
     headlines=HEADLINES,
 )

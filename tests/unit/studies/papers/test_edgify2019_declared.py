@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from edgify2019 import containers
 from edgify2019.encodings import (
     KEPT,
     NETS,
@@ -43,7 +44,7 @@ def test_the_scenario_file_holds_the_cells_and_nothing_else() -> None:
     assert {(cell.scenario, cell.variant) for cell in CELLS.values()} == {("accuracy.yaml", name) for name in variants}
 
 
-@pytest.mark.parametrize("cell", list(CELLS))
+@pytest.mark.parametrize("cell", [name for name in CELLS if name not in containers.CELLS])
 def test_every_training_is_as_many_epochs(cell: str) -> None:
     """Of the post's 100, or 150 rounds; a cosine ends with them, and rates of rounds of models stay."""
     trials = load_scenario(FOLDER / "accuracy.yaml").trials
@@ -84,7 +85,7 @@ def test_all_seeds_agree_by_chance_less_often_than_a_test_at_95_percent_errs() -
 
 def test_what_follows_from_arithmetic_or_was_worked_out_here_confirms_nothing() -> None:
     """Four rates of floats over bytes, two factors that a batch size was chosen for, and four rates not of the post."""
-    claimed = {name: row for name, row in PAPER.rows.items() if row.claim}
+    claimed = {name: row for name, row in PAPER.rows.items() if row.claim and name not in containers.TABLE.rows}
 
     assert [name for name, row in claimed.items() if not row.counts] == [
         *(f"{kind}-{net}" for net in NETS for kind in ("f2i", "dgc")),

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tao2018.containers import PARAMETERS
 from tao2018.measures import unsteadiness
-from tao2018.paper import ABSTRACT, CELLS, PAPER, PARAMETERS, SCALE, TABLE_2, TEN_EPOCHS, UPDATES
+from tao2018.paper import ABSTRACT, CELLS, PAPER, SCALE, TABLE_2, TEN_EPOCHS, UPDATES, WHAT
 
 from edgebed.journal.series import Evaluations
 from edgebed.learning.models import registry as models
@@ -52,7 +53,7 @@ def test_each_cell_is_a_share_of_the_iterations_of_the_paper() -> None:
         assert CELLS[name].scale == SCALE
 
 
-@pytest.mark.parametrize("cell", [name for name in CELLS if name.startswith("esgd") and not name.endswith("tuned")])
+@pytest.mark.parametrize("cell", [name for name in WHAT if name.startswith("esgd") and not name.endswith("tuned")])
 def test_a_cell_drops_the_share_that_it_is_called_by(cell: str) -> None:
     """A quarter, half, three quarters or seven eighths of the entries."""
     trial = load_scenario(FOLDER / "tables.yaml").trials[cell]
