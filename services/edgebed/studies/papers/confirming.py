@@ -7,11 +7,13 @@ virtual time, in which most rows are measured, leaves out.
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from edgebed.core.runtimes import Runtime
 from edgebed.studies.papers.measuring import difference, ratio
 from edgebed.studies.papers.paper import Cell, Near, Row
 
 IN_CONTAINERS = "-in-containers"
 IN_VIRTUAL_TIME = "-in-virtual-time"
+RUNTIMES: Mapping[str, Runtime] = {IN_CONTAINERS: "docker", IN_VIRTUAL_TIME: "simulation"}
 
 
 def both_ways(cells: Mapping[str, Cell], *sets: str, scale: float, seeds: int = 3) -> dict[str, Cell]:
@@ -23,7 +25,7 @@ def both_ways(cells: Mapping[str, Cell], *sets: str, scale: float, seeds: int = 
     return {
         f"{name}{ending}": replace(smaller(cell), runtime=runtime)
         for name, cell in cells.items()
-        for ending, runtime in ((IN_CONTAINERS, "docker"), (IN_VIRTUAL_TIME, "simulation"))
+        for ending, runtime in RUNTIMES.items()
     }
 
 
