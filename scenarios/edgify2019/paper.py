@@ -65,7 +65,7 @@ def large_batch(ending: str = "", *, cosine: bool = True) -> Cell:
     if not cosine:
         return Cell(scenario="accuracy.yaml", variant=variant, scale=scale)
     sets = annealed(variant, LARGE_BATCH_EPOCHS)
-    return Cell(scenario="accuracy.yaml", variant=variant, scale=scale, sets=sets)
+    return Cell(scenario="accuracy.yaml", variant=variant, scale=scale, sets=sets, has_own_schedule=True)
 
 
 def federated(ending: str = "") -> Cell:

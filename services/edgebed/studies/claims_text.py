@@ -81,8 +81,17 @@ def measured_text(
         seeds = f"{measured.seeds} of {seeds}"
     if measured.low is None or measured.high is None:
         return f"{value_text(measured.mean, unit)} ({seeds})"
-    low, high = (value_text(end, unit).removesuffix(f" {unit}") for end in (measured.low, measured.high))
-    return f"{value_text(measured.mean, unit)} ({low} to {high}, {seeds})"
+    return f"{value_text(measured.mean, unit)} ({_bare(measured.low, unit)} to {_bare(measured.high, unit)}, {seeds})"
+
+
+def between_text(measured: ConfidenceInterval, unit: Unit) -> str:
+    """Where a mean may lie, e.g. 98.42 to 98.80 %; no accuracy is above all."""
+    low, high = measured.ends
+    return f"{_bare(low, unit)} to {value_text(min(high, 100.0) if unit == '%' else high, unit)}"
+
+
+def _bare(value: float, unit: Unit) -> str:
+    return value_text(value, unit).removesuffix(f" {unit}")
 
 
 def detectable_text(measured: ConfidenceInterval | None, unit: Unit) -> str:

@@ -27,6 +27,11 @@ class ConfidenceInterval(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = None
     seeds: int = 1
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which the mean may lie; with one seed, its value."""
+        return (self.mean if self.low is None else self.low), (self.mean if self.high is None else self.high)
+
     def excludes(self, value: float) -> bool:
         """Whether the interval is known and `value` lies outside it."""
         return self.low is not None and self.high is not None and not self.low <= value <= self.high

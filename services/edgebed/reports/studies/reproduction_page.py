@@ -29,7 +29,14 @@ from edgebed.reports.writing.page import (
     codes,
 )
 from edgebed.studies.cells.result_cache import FILE, RunResult
-from edgebed.studies.claims_text import criterion_text, detectable_text, measured_text, size_text, value_text
+from edgebed.studies.claims_text import (
+    between_text,
+    criterion_text,
+    detectable_text,
+    measured_text,
+    size_text,
+    value_text,
+)
 from edgebed.studies.papers.paper import Paper, Table
 from edgebed.studies.reproduction.analytic_rows import FILE as COMPUTED_FILE
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
@@ -40,11 +47,13 @@ An interval is Student's at 95 % over seeds, and decides. *Reproduced*: it confi
 contradicts it. *Equal*: the difference that it claims is none, or less than anybody minds, by a margin that was stated
 before the runs. *Not distinguishable*: it does neither, because seeds differ too much, because not all of them got
 there, or because evaluations lie too far apart to tell. *So far inside*, *so far outside*: it would confirm or
-contradict, but the runs are shorter than the paper's, and what is measured still changes with their length. *One seed*:
-a value is shown, and nothing found, as seeds would decide. *Consistent*: the row follows by arithmetic, or it compares
-with what this project worked out itself; it counts as no confirmation. A size says how many updates were run, and which
-share of the paper's that is where it is not all. *Detectable* is the difference from the claim, or from zero, that the
-row's test would find in eight of ten studies with as many seeds that scatter as much."""
+contradict, but the runs are shorter than the paper's, and what is measured still changes with their length: each
+doubling of the updates that is still to come is taken to change it no more than the last one that was run did, and the
+finding on all values that this leaves is not the same. *One seed*: a value is shown, and nothing found, as seeds would
+decide. *Consistent*: the row follows by arithmetic, or it compares with what this project worked out itself; it counts
+as no confirmation. A size says how many updates were run, and which share of the paper's that is where it is not all.
+*Detectable* is the difference from the claim, or from zero, that the row's test would find in eight of ten studies with
+as many seeds that scatter as much."""
 
 TEST_SET = """\
 No images were set apart for validation: settings were tuned, runs stopped and best evaluations chosen by the test
@@ -202,6 +211,9 @@ def _notes(row: RowResult) -> Iterator[str]:
         yield f"Why it differs: {row.cause}"
     if row.measured and row.resolution > (0.0 if row.claim else COARSE * abs(row.measured.mean)):
         yield f"Accurate to {value_text(row.resolution, row.unit)}, as evaluations lie apart."
+    if row.claim is not None and row.to_full_size is not None:
+        bound = between_text(row.to_full_size, row.unit)
+        yield f"With the paper's updates {bound}, by the last doubling of those here."
 
 
 def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[Part]:

@@ -42,6 +42,8 @@ class Cell:
     """Runtime of the cell; live where time is what is measured."""
     sets: Callable[[float], tuple[str, ...]] = field(default=_nothing)
     """Overrides `a.b=value` by scale, for what does not scale by itself, e.g. the probability of a crash."""
+    has_own_schedule: bool = False
+    """Whether its learning rate falls after shares of its own updates: then it is no beginning of a longer training."""
 
 
 @dataclass(frozen=True, kw_only=True)

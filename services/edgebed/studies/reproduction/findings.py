@@ -5,7 +5,8 @@ has no part, a single value decides. A value is known no finer than it was measu
 
 A run shorter than the paper's decides little of a measure that changes with the length of the training, however narrow
 the interval: inside what would confirm the claim it is so *so far*, and so it is outside, unless longer training can
-only lead further from the claim, or deeper into it.
+only lead further from the claim, or deeper into it, or the finding is the same on all that the measure may come to
+(lengthening.py).
 """
 
 import math
@@ -26,12 +27,18 @@ SEEDS_MIN = 2
 
 
 def judge(
-    row: Row, values: Mapping[int, float | None], *, full_size: bool = True, resolution: float = 0.0
+    row: Row,
+    values: Mapping[int, float | None],
+    *,
+    full_size: bool = True,
+    resolution: float = 0.0,
+    to_full_size: ConfidenceInterval | None = None,
 ) -> tuple[ConfidenceInterval | None, Finding | None]:
     """The interval over the seeds that gave a number, and the finding; None where nothing is claimed or decided.
 
     `values` are by seed, in the unit of the claim; None and what is not finite is no number. `full_size` says whether
     it was measured over as many updates as in the paper, `resolution` how far beside a value the true one may lie.
+    `to_full_size` holds the mean at every length from the one that was run to the paper's.
     """
     numbers = [value for value in values.values() if value is not None and math.isfinite(value)]
     measured = interval(numbers) if numbers else None
@@ -47,7 +54,8 @@ def judge(
     else:
         found = _compare(row.claim, _widened(measured, resolution))
         if is_short and not (row.over_updates == "grows" and _growing_settles(row.claim, found, measured)):
-            found = so_far(found)
+            stays = to_full_size is not None and _compare(row.claim, _widened(to_full_size, resolution)) == found
+            found = found if stays else so_far(found)
     return measured, found if row.counts else OF_ITSELF.get(found, found)
 
 
@@ -61,15 +69,8 @@ def so_far(found: Finding) -> Finding:
     return short.get(found, found)
 
 
-def ends(measured: ConfidenceInterval) -> tuple[float, float]:
-    """The ends of the interval in which the mean may lie; with one seed, its value."""
-    low = measured.mean if measured.low is None else measured.low
-    high = measured.mean if measured.high is None else measured.high
-    return low, high
-
-
 def _widened(measured: ConfidenceInterval, by: float) -> tuple[float, float]:
-    low, high = ends(measured)
+    low, high = measured.ends
     return low - by, high + by
 
 

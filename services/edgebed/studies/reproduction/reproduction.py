@@ -25,9 +25,10 @@ from edgebed.studies.cells.run_index import RunIndex
 from edgebed.studies.claims_text import claim_text
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import resolution
-from edgebed.studies.papers.paper import Claim, Paper, Row, Unit
+from edgebed.studies.papers.paper import Cell, Claim, Paper, Row, Unit
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
 from edgebed.studies.reproduction.findings import Finding, judge
+from edgebed.studies.reproduction.lengthening import lengthened, over_lengths
 from edgebed.studies.statistics import ConfidenceInterval
 
 NOTHING: Mapping[str, ComputedRow] = {}
@@ -59,6 +60,9 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an interval over seeds decided."""
     resolution: float
     """How far the true value may lie from the measured one, as evaluations lie apart."""
+    to_full_size: ConfidenceInterval | None = None
+    """What the mean may come to in a training as long as the paper's, of a measure that changes with its length, as far
+    as it can be told from a shorter one."""
     seeds_wanted: int
     updates: tuple[int, int]
     """The smallest and the largest number of updates of its cells."""
@@ -145,7 +149,7 @@ def evaluate(
     cache_finished(cells, RunIndex(root), cache, wanted, tell)
     there = {run: cache.trial(run) for run in wanted if cache.find(run)}
     measured = {
-        name: _measure(name, paper.rows[name], seeds, there) if seeds else _value(computed.get(name))
+        name: _measure(name, paper.rows[name], paper.cells, seeds, there) if seeds else _value(computed.get(name))
         for name, seeds in needed.items()
     }
     tables = {
@@ -182,24 +186,35 @@ class _Measured(NamedTuple):
 
     values: dict[int, float | None]
     resolutions: list[float]
+    to_full_size: ConfidenceInterval | None = None
 
 
 def _measure(
-    name: str, row: Row, needed: Mapping[int, Mapping[str, CellRun]], there: Mapping[CellRun, FinishedTrial]
+    name: str,
+    row: Row,
+    cells: Mapping[str, Cell],
+    needed: Mapping[int, Mapping[str, CellRun]],
+    there: Mapping[CellRun, FinishedTrial],
 ) -> _Measured:
     """A row's values for the seeds that all its cells have completed with."""
     values: dict[int, float | None] = {}
     resolutions = []
+    later: list[float | None] = []
+    share = min(run.scale for runs in needed.values() for run in runs.values())
+    is_beginning = (
+        share < 1 and row.over_updates != "steady" and not any(cells[cell].has_own_schedule for cell in row.cells)
+    )
     for seed, runs in needed.items():
         if all(run in there for run in runs.values()):
             trials = {cell: there[run] for cell, run in runs.items()}
             try:
                 value = row.measure(trials)
+                later.append(lengthened(row.measure, trials, share) if is_beginning else None)
             except Exception as error:  # a measure is the user's own code
                 raise ScenarioError(f"row {name}, seed {seed}: its measure failed: {reason(error)}") from error
             values[seed] = value if value is not None and math.isfinite(value) else None
             resolutions.append(resolution(row.measure, trials))
-    return _Measured(values, resolutions)
+    return _Measured(values, resolutions, over_lengths(list(values.values()), later))
 
 
 def _value(computed: ComputedRow | None) -> _Measured:
@@ -229,7 +244,9 @@ def _row_result(
     runs = list(needed.get(1, {}).values())
     updates, shares = [cells.spec(run).updates for run in runs] or [0], [run.scale for run in runs] or [1.0]
     values, beside = found.values, fmean(found.resolutions) if found.resolutions else 0.0
-    measured, finding = judge(row, values, full_size=min(shares) >= 1, resolution=beside)
+    measured, finding = judge(
+        row, values, full_size=min(shares) >= 1, resolution=beside, to_full_size=found.to_full_size
+    )
     return RowResult(
         row=name,
         what=row.what,
@@ -242,6 +259,7 @@ def _row_result(
         finding=finding,
         is_tested=finding is not None and row.needs_seeds,
         resolution=beside,
+        to_full_size=found.to_full_size,
         seeds_wanted=len(needed) or 1,
         updates=(min(updates), max(updates)),
         share=(min(shares), max(shares)),

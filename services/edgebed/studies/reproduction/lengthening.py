@@ -1,0 +1,73 @@
+"""What a measure of a run shorter than the paper's may come to in a training as long as the paper's: a bound.
+
+Learning slows down: over the logarithm of the updates, an accuracy rises ever less once it has begun to level off. So
+each doubling of the updates that is still to come is taken to change a measure no more than the last one that was run
+did, m(all) - m(half). Of d doublings to come, what it comes to then lies between m(all) and m(all) + d (m(all) -
+m(half)). This does not hold where a learning rate falls after shares of a run's own updates: half of such a run is not
+a run of half the length.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+
+from edgebed.journal.series import Evaluations
+from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.papers.paper import Measure
+from edgebed.studies.statistics import ConfidenceInterval, interval
+
+EVALUATIONS_MIN = 2
+"""Number of evaluations besides that of the initial weights that half of a run needs."""
+
+
+def lengthened(measure: Measure, trials: Mapping[str, FinishedTrial], share: float) -> float | None:
+    """The other end of what the measure may come to; None where half of the runs tells nothing.
+
+    `share` is that of the paper's updates that was run, in (0, 1].
+    """
+    halves = {cell: _first_half(trial) for cell, trial in trials.items()}
+    whole = measure(trials)
+    if whole is None or any(half is None for half in halves.values()):
+        return None
+    half = measure({cell: half for cell, half in halves.items() if half is not None})
+    return None if half is None else whole + math.log2(1 / share) * (whole - half)
+
+
+def over_lengths(values: Sequence[float | None], lengthened: Sequence[float | None]) -> ConfidenceInterval | None:
+    """What holds the mean over seeds at every length from the one that was run to the paper's; None if it is not known.
+
+    Both are by seed. Between its two ends each value moves in a line, so that the interval over seeds is widest at one.
+    """
+    run, later = ([value for value in each if value is not None] for each in (values, lengthened))
+    if not values or min(len(run), len(later)) < len(values):
+        return None
+    both = interval(run), interval(later)
+    lows, highs = ([getattr(each, end) for each in both] for end in ("low", "high"))
+    if None in lows:
+        return None
+    return ConfidenceInterval(mean=both[1].mean, low=min(lows), high=max(highs), seeds=len(values))
+
+
+def _first_half(trial: FinishedTrial) -> FinishedTrial | None:
+    """A trial as it was after half of its updates; None with too few evaluations until then.
+
+    Of its summary the last accuracy and loss are those of that moment; a measure that reads others has no value there.
+    """
+    updates = trial.summary.updates // 2
+    kept = trial.evaluations.version <= updates
+    if kept.sum() <= EVALUATIONS_MIN:
+        return None
+    evaluations = Evaluations(**{name: np.asarray(column)[kept] for name, column in vars(trial.evaluations).items()})
+    summary = msgspec.structs.replace(
+        trial.summary,
+        updates=updates,
+        evaluations=len(evaluations),
+        best_accuracy=float(evaluations.accuracy.max()),
+        final_accuracy=float(evaluations.accuracy[-1]),
+        final_loss=float(evaluations.loss[-1]),
+        gradient_loss_late=None,
+    )
+    return replace(trial, summary=summary, evaluations=evaluations)

@@ -1,0 +1,95 @@
+"""What a measure of a shorter run may come to in a training as long as the paper's."""
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.journal.series import Evaluations
+from edgebed.journal.summary import TrialSummary
+from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.papers.measuring import accuracy, difference, of_summary
+from edgebed.studies.papers.paper import Near, Row, Sign
+from edgebed.studies.reproduction.findings import judge
+from edgebed.studies.reproduction.lengthening import lengthened, over_lengths
+from edgebed.studies.statistics import ConfidenceInterval, interval
+
+REQUIRED = [field.name for field in msgspec.structs.fields(TrialSummary) if field.required]
+SUMMARY = TrialSummary(**dict.fromkeys(REQUIRED))  # type: ignore[arg-type]  # nothing else of it is read
+UPDATES = 64
+DOUBLINGS = 3
+
+
+def trial(at_first: float, each_doubling: float, until: int = UPDATES) -> FinishedTrial:
+    """Evaluated after each update; its accuracy moves as much in each doubling of the updates."""
+    version = np.arange(1, until + 1)
+    curve = at_first + each_doubling * np.log2(version)
+    nothing = np.zeros(until)
+    return FinishedTrial(
+        plan=None,  # type: ignore[arg-type]  # no measure here reads it
+        summary=msgspec.structs.replace(SUMMARY, updates=until, final_accuracy=float(curve[-1])),
+        evaluations=Evaluations(
+            t=nothing, version=version, accuracy=curve, loss=nothing, final=nothing.astype(bool),
+            ingress_bytes=nothing.astype(np.int64), egress_bytes=nothing, bits=nothing.astype(np.int64),
+        ),
+    )  # fmt: skip
+
+
+@given(st.floats(0, 1), st.floats(-0.1, 0.1))
+def test_what_moves_as_much_in_each_doubling_comes_to_where_the_bound_is(at_first: float, each: float) -> None:
+    """An eighth of the updates leaves three doublings."""
+    short, whole = trial(at_first, each), trial(at_first, each, UPDATES * 2**DOUBLINGS)
+    at_last = of_summary("a", "final_accuracy")
+
+    assert lengthened(at_last, {"a": short}, 1 / 2**DOUBLINGS) == pytest.approx(at_last({"a": whole}))
+    assert lengthened(at_last, {"a": short}, 1.0) == at_last({"a": short})
+
+
+def test_a_difference_is_lengthened_with_both_of_its_cells() -> None:
+    """One that learns faster in the end overtakes the other."""
+    trials = {"a": trial(0.5, 0.01), "b": trial(0.4, 0.02)}
+    measure = difference(accuracy("a"), accuracy("b"))
+
+    assert measure(trials) == pytest.approx(4.0)
+    assert lengthened(measure, trials, 1 / 2**DOUBLINGS) == pytest.approx(4.0 - DOUBLINGS)
+
+
+def test_where_half_of_a_run_tells_nothing_there_is_no_bound() -> None:
+    """Too few evaluations; a number of the summary that is of all its updates; a seed without a bound."""
+    measure = accuracy("a")
+
+    assert lengthened(measure, {"a": trial(0.5, 0.01, 4)}, 0.5) is None
+    assert lengthened(of_summary("a", "gradient_loss_late"), {"a": trial(0.5, 0.01)}, 0.5) is None
+    assert over_lengths([1.0, 2.0], [1.0, None]) is None
+    assert over_lengths([1.0], [1.0]) is None
+    assert over_lengths([], []) is None
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=5), st.floats(0, 1))
+def test_the_bound_holds_the_interval_at_every_length_between(pairs: list[tuple[float, float]], part: float) -> None:
+    """Each value moves in a line from what was run to what it may come to."""
+    run, later = [first for first, _ in pairs], [last for _, last in pairs]
+    bound = over_lengths(run, later)
+    between = interval([first + part * (last - first) for first, last in pairs])
+
+    assert bound is not None
+    assert bound.ends[0] - 1e-6 <= between.ends[0] <= between.ends[1] <= bound.ends[1] + 1e-6
+
+
+def test_a_finding_that_holds_on_all_that_a_measure_may_come_to_is_final() -> None:
+    """And else it is one so far; a training of the paper's length needs no bound."""
+    near = Row(what="", cells=("a",), measure=accuracy("a"), unit="%", claim=Near(value=98.5, tolerance=0.5))
+    by_seed = {1: 98.1, 2: 98.11, 3: 98.12}
+
+    def finding(row: Row, to: tuple[float, float] | None) -> str | None:
+        bound = None if to is None else ConfidenceInterval(mean=sum(to) / 2, low=to[0], high=to[1], seeds=3)
+        return judge(row, by_seed, full_size=False, to_full_size=bound)[1]
+
+    assert finding(near, (98.05, 98.9)) == "reproduced"
+    assert finding(near, (98.05, 99.1)) == "so far inside"
+    assert finding(near, None) == "so far inside"
+    difference_row = Row(what="", cells=("a",), measure=accuracy("a"), unit="points", claim=Sign(sign=-1))
+    assert finding(difference_row, (90.0, 99.0)) == "differs"
+    assert finding(difference_row, (-1.0, 99.0)) == "so far outside"
+    assert judge(near, by_seed)[1] == "reproduced"
