@@ -342,6 +342,10 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Number of seeds (default: each cell's own).", show_default=False)
     ] = None,
+    first_seed: Annotated[
+        int,
+        typer.Option(min=1, metavar="SEED", help="The first of the seeds, to see whether findings hold with others."),
+    ] = 1,
     resume: Annotated[
         bool, typer.Option("--resume", help="Reuse what has been run, and resume what broke off.")
     ] = False,
@@ -381,20 +385,23 @@ def reproduce(
     from edgebed.studies.cells.cells import check_rows
     from edgebed.studies.papers.registry import find_paper
 
+    size = size_of(scale, seeds, first_seed)
     budget_s = None if budget is None else _duration(budget, no_run=no_run)
     means = Means(
         resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
     )
     if budget_s is not None and list_rows:
-        _list_missing(paper, rows or (), size_of(scale, seeds), budget_s * jobs, output, means, json=json)
+        _list_missing(paper, rows or (), size, budget_s * jobs, output, means, json=json)
         return
     if (paper is None and budget_s is None and not no_run) or list_rows:
-        _list(paper, rows or (), size_of(scale, seeds), json=json)
+        _list(paper, rows or (), size, json=json)
         return
     papers = _papers(paper, rows or ())
     chosen = {name: check_rows(find_paper(name), rows or ()) for name in papers}
     require_figures(figures if len(papers) == 1 else None)
-    given: dict[str, Any] = {"rows": rows or (), "scale": scale, "seeds": seeds, "output": output, "means": means}
+    given: dict[str, Any] = {
+        "rows": rows or (), "scale": scale, "seeds": seeds, "first_seed": first_seed, "output": output, "means": means
+    }  # fmt: skip
     try:
         with spreading(jobs, dask, runs=not no_run) as executor:
             if paper is None:

@@ -63,6 +63,10 @@ def test_only_the_cells_of_the_chosen_rows_are_wanted() -> None:
     paper = tiny_paper()
 
     assert runs_of_rows(paper, ["push", "perfect"], Size(scale=0.1, seeds=1)) == [CellRun("adacomp", 0.1, 1)]
+    assert runs_of_rows(paper, ["push"], Size(seeds=2, first_seed=7)) == [
+        CellRun("adacomp", 0.5, 7),
+        CellRun("adacomp", 0.5, 8),
+    ]
 
 
 def test_an_unknown_row_is_refused_with_those_there_are() -> None:

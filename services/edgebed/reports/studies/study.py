@@ -124,11 +124,11 @@ def folder_of(output: str | Path | None, default: Path) -> Path:
     return folder
 
 
-def size_of(scale: float | None, seeds: int | None) -> Size:
+def size_of(scale: float | None, seeds: int | None, first_seed: int = 1) -> Size:
     """Return the size of a reproduction; ScenarioError where the scale is no share."""
     if scale is not None and not 0 < scale <= 1:
         raise ScenarioError(f"--scale: {scale:g} is no share of the paper's updates; above 0 and at most 1")
-    return Size(scale, seeds)
+    return Size(scale, seeds, first_seed)
 
 
 def reproduce(
@@ -137,6 +137,7 @@ def reproduce(
     rows: Sequence[str] = (),
     scale: float | None = None,
     seeds: int | None = None,
+    first_seed: int = 1,
     output: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
@@ -149,6 +150,7 @@ def reproduce(
         rows: names of rows (default: all).
         scale: share of the paper's updates, above 0 and at most 1 (default: each cell's own).
         seeds: number of seeds (default: each cell's own).
+        first_seed: the first of them; another than 1 tells whether findings hold with seeds that were not used before.
         output: the page's folder (default: `reproductions` in the folder of runs).
         jobs: number of simulated runs that are made at a time.
         executor: makes as many at a time as it likes, e.g. `distributed.Client(address).get_executor()`.
@@ -160,7 +162,7 @@ def reproduce(
         edgebed.reproduce("hardy2017", scale=0.02, means=edgebed.Means(resume=True)).page
     """
     means = means or Means()
-    asked = _paper_runs(paper, rows, size_of(scale, seeds), output, means, writes=True)
+    asked = _paper_runs(paper, rows, size_of(scale, seeds, first_seed), output, means, writes=True)
     return _reproduced(asked, asked.wanted, means, jobs, executor)
 
 
@@ -202,6 +204,7 @@ def reproduce_within(
     rows: Sequence[str] = (),
     scale: float | None = None,
     seeds: int | None = None,
+    first_seed: int = 1,
     output: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
@@ -212,7 +215,7 @@ def reproduce_within(
     With an `executor`, `jobs` is how many it runs at a time. What there is counts. The other arguments and the errors
     are those of `reproduce`; a page is written for each paper.
     """
-    means, size = replace(means or Means(), resume=True), size_of(scale, seeds)
+    means, size = replace(means or Means(), resume=True), size_of(scale, seeds, first_seed)
     asked = [_paper_runs(name, rows, size, output, means, writes=True) for name in names]
     missing = candidates(asked, means.root, means.tell)
     chosen = within(missing, budget_s * jobs)

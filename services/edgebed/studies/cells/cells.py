@@ -27,6 +27,8 @@ class Size(NamedTuple):
 
     scale: float | None = None
     seeds: int | None = None
+    first_seed: int = 1
+    """The first of its seeds, which follow each other."""
 
 
 DECLARED = Size()
@@ -77,7 +79,7 @@ def runs_of_row(paper: Paper, row: Row, size: Size = DECLARED) -> dict[int, dict
     seeds = min((size.seeds or cell.seeds for cell in cells.values()), default=0)
     return {
         seed: {name: CellRun(name, size.scale or cell.scale, seed) for name, cell in cells.items()}
-        for seed in range(1, seeds + 1)
+        for seed in range(size.first_seed, size.first_seed + seeds)
     }
 
 

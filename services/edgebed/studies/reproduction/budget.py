@@ -1,6 +1,6 @@
 """Which runs of papers are worth most in the time there is: the cost and the worth of each that is missing.
 
-A row with a claim is worth one, shared among the runs that it still lacks; a row without a claim is worth nothing, so
+A row that can confirm the paper is worth one, shared among the runs that it still lacks; another is worth nothing, so
 its runs come last. A run costs what the same cell took with other seeds, else as much an update as other cells of its
 scenario, of its paper, or of all papers.
 """
@@ -72,7 +72,7 @@ def worths(paper: Paper, rows: Iterable[str], done: Collection[CellRun], size: S
         needed = [run for cells in runs_of_row(paper, row, size).values() for run in cells.values()]
         missing = [run for run in dict.fromkeys(needed) if run not in done]
         for run in missing:
-            found[run] = found.get(run, 0.0) + (1 / len(missing) if row.claim is not None else 0.0)
+            found[run] = found.get(run, 0.0) + (1 / len(missing) if row.claim is not None and row.counts else 0.0)
     return found
 
 

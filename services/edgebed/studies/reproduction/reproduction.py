@@ -68,6 +68,8 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest and the largest number of updates of its cells."""
     share: tuple[float, float]
     """The smallest and the largest share of the paper's updates."""
+    counts: bool = True
+    """Whether the row could confirm the paper, had it a claim."""
     note: str = ""
     cause: str = ""
     """Why what was found differs from the claim; empty where it does not, or where nobody knows."""
@@ -75,7 +77,7 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_claimed(self) -> bool:
         """Whether the row can confirm or contradict the paper."""
-        return self.claim is not None and self.finding not in ("consistent", "not consistent")
+        return self.claim is not None and self.counts
 
     @property
     def is_decided(self) -> bool:
@@ -241,7 +243,7 @@ def _row_result(
     needed: Mapping[int, Mapping[str, CellRun]],
     found: _Measured,
 ) -> RowResult:
-    runs = list(needed.get(1, {}).values())
+    runs = list(next(iter(needed.values()), {}).values())
     updates, shares = [cells.spec(run).updates for run in runs] or [0], [run.scale for run in runs] or [1.0]
     values, beside = found.values, fmean(found.resolutions) if found.resolutions else 0.0
     measured, finding = judge(
@@ -263,6 +265,7 @@ def _row_result(
         seeds_wanted=len(needed) or 1,
         updates=(min(updates), max(updates)),
         share=(min(shares), max(shares)),
+        counts=row.counts,
         note=row.note,
         cause=row.cause if finding in DIFFERENT else "",
     )
