@@ -107,8 +107,8 @@ TABLE = Table(
         ),
         **{
             f"work-{part}-{device}": computed(
-                f"Device {device}: a step of its {words} on a core",
-                lambda device=device, name=name: getattr(profiled()[device], name), "s",  # type: ignore[misc]
+                f"Device {device}: a step of its {words}, of the whole model's",
+                lambda device=device, name=name: getattr(profiled()[device], name) / whole_s(), "x",  # type: ignore[misc]
             )
             for device in range(DEVICES)
             for part, name, words in (("layers", "layers_s", "layers"), ("module", "module_s", "module"))
