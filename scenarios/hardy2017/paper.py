@@ -175,7 +175,7 @@ can be no more than a tenth below that of narrow pauses, while the paper's ASGD 
         ),
         **{
             f"accuracy-{name}-by-tensor": accuracy_row(
-                f"{name}-by-tensor", f"{METHODS[name]}, selected within each tensor", note="Another reading, of one seed."
+                f"{name}-by-tensor", f"{METHODS[name]}, selected within each tensor", note="Not the paper's selection."
             )
             for name in COMP_ASGD
         },
