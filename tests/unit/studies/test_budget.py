@@ -1,9 +1,12 @@
 """Which missing runs of a paper come first: what they decide, and what they cost."""
 
+import dataclasses
+
 import pytest
 from tiny_paper import tiny_paper
 
 from edgebed.studies.cells.cells import CellRun
+from edgebed.studies.papers.paper import Near
 from edgebed.studies.reproduction.budget import UNKNOWN_S, Candidate, Took, best_first, cost_s, within, worths
 
 PAPER = tiny_paper()
@@ -22,6 +25,15 @@ def test_a_row_is_shared_among_the_runs_that_it_lacks() -> None:
         ASGD[0]: 1 / 2 + 1 / 4, ASGD[1]: 1 / 2 + 1 / 4, ADACOMP[0]: 1 / 4 + 1 / 2, ADACOMP[1]: 1 / 4 + 1 / 2
     }  # fmt: skip
     assert worths(PAPER, ["push"], done=()) == dict.fromkeys(ADACOMP, 0.0)
+
+
+def test_a_row_that_confirms_nothing_is_worth_nothing() -> None:
+    """Such as one that compares with what this project worked out itself."""
+    (table, *_), row = PAPER.tables, PAPER.rows["difference"]
+    of_our_own = dataclasses.replace(row, claim=Near(value=0.0, tolerance=1.0, published=False))
+    paper = dataclasses.replace(PAPER, tables=(dataclasses.replace(table, rows={"own": of_our_own}),))
+
+    assert set(worths(paper, ["own"], done=()).values()) == {0.0}
 
 
 def test_the_last_run_that_a_row_lacks_decides_it() -> None:
