@@ -21,5 +21,6 @@ def test_the_commands_of_pages_work_in_their_order() -> None:
     """In one shell, in an empty folder; among them a live run that is acted on by hand."""
     said = follow(PAGES, LIMIT_S)
 
+    assert "\n$ edgebed run lte-phones.yaml --runtime simulation" in said
     assert "\n$ edgebed thaw steady-0" in said
     assert "\n$ edgebed reproduce hardy2017 --list" in said

@@ -18,6 +18,7 @@ TUTORIAL = [
 """The tutorial's steps, in order: in simulation."""
 PAGES = [
     "docs/index.md",
+    "docs/choosing-a-method.md",
     "docs/coming-from-flower.md",
     "docs/shaping.md",
     "docs/faults.md",

@@ -16,14 +16,20 @@ COMPRESSION_S = 0.007
 
 
 def ended_s(
-    simulate: Simulate, time: str, method: Any = "asgd", *, of: str = "compression_time", **device: Any
+    simulate: Simulate,
+    time: str,
+    method: Any = "asgd",
+    *,
+    of: str = "compression_time",
+    gradient_time: str | None = "10ms",
+    **device: Any,
 ) -> float:
-    """When the last of the updates of a fleet of one was applied."""
+    """When the last of the updates of a fleet of one was applied; without a gradient's time, it is counted."""
     outcome = simulate(
         {
             "name": "compression-time",
             "seed": 3,
-            "task": {"data": "digits", "fraction": 0.05, "model": "small", "gradient_time": "10ms"} | {of: time},
+            "task": {"data": "digits", "fraction": 0.05, "model": "small", "gradient_time": gradient_time} | {of: time},
             "method": method,
             "fleet": {"edge": device},
             "evaluation": {"every": "20 updates"},
@@ -62,7 +68,31 @@ def test_every_push_takes_it_once(
     assert beside - without == pytest.approx(UPDATES * COMPRESSION_S * factor, abs=within_s)
 
 
-@pytest.mark.parametrize("device", [{}, {"compute_speed": 0.5}], ids=["as-said", "slow"])
+@pytest.mark.parametrize(
+    ("slow", "fast"),
+    [({"speed": "4 GFLOP/s"}, {"speed": "8 GFLOP/s"}), ({"compute_speed": 0.5}, {})],
+    ids=["speed", "compute-speed"],
+)
+def test_half_the_speed_takes_twice_as_long_for_both(
+    simulate: Simulate, slow: dict[str, Any], fast: dict[str, Any]
+) -> None:
+    """For gradients, which are counted, and for compressing."""
+    for of_push in ("0s", "7ms"):
+        slow_s, fast_s = (ended_s(simulate, of_push, gradient_time=None, **device) for device in (slow, fast))
+
+        assert slow_s == pytest.approx(2 * fast_s, rel=1e-4)
+
+
+def test_a_device_compresses_as_much_slower_as_it_computes(simulate: Simulate) -> None:
+    """The scenario's time is that of the reference core, of which a profile's time of a gradient is some multiple."""
+    device = {"device": "raspberry-pi-4"}
+    of_device, of_reference = (ended_s(simulate, "0s", gradient_time=None, **each) for each in (device, {}))
+    beside_s = ended_s(simulate, "7ms", gradient_time=None, **device) - of_device
+
+    assert beside_s == pytest.approx(UPDATES * COMPRESSION_S * of_device / of_reference, rel=1e-4)
+
+
+@pytest.mark.parametrize("device", [{}, {"compute_speed": 0.5}, {"speed": "5 GFLOP/s"}], ids=["as-said", "slow", "5G"])
 def test_an_exchange_takes_as_long_on_any_device(simulate: Simulate, device: dict[str, Any]) -> None:
     """It is the server's work and the network's as much as the device's."""
     without, beside = (ended_s(simulate, time, of="exchange_time", **device) for time in ("0s", "7ms"))

@@ -120,7 +120,7 @@ def test_what_the_scenario_says_of_times_is_kept(place: Path) -> None:
     assert (point["reached"], point["time_s"]) == (0, None)
     assert answer["sweep"]["wins"][0]["time"] is None
     text = Path(answer["page"]).with_suffix(".md").read_text()
-    assert "Set by the scenario, or counted at the devices' speeds: a gradient, to compress" in text
+    assert "Set by the scenario, or computed for the devices' speeds: a gradient, to compress" in text
     assert "| top-k | 16mbit | not in 40 updates |" in text
 
 

@@ -39,6 +39,11 @@ def machine() -> dict[str, Any]:
     }
 
 
+def in_container() -> bool:
+    """Whether this is edgebed's controller in a container of its own: its image sets EDGEBED_CONTAINER=1."""
+    return os.environ.get("EDGEBED_CONTAINER") == "1"
+
+
 def _version(package: str) -> str | None:
     import importlib.metadata  # loads what reads e-mail, which only a run's start needs
 

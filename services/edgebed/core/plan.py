@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
+from edgebed.core.device_core import Core
 from edgebed.core.hosts import HostPlan
 
 
@@ -191,37 +192,8 @@ Pull = Literal["full", "changed-since"]
 """Answers to a push: the whole model, or its changes since the worker's last."""
 GRADIENT_TIME_S = 0.005
 """The virtual time of a gradient whose operations cannot be counted, where nothing else is said."""
-OVERHEAD_FLOP = 10**7
-"""Operations for which a core has the time that a gradient takes whatever its batch, where that was not measured: a
-slower core is slower at everything. 0.2 ms at the 50 GFLOP/s at which the smallest model was measured to take that."""
 Loss = Literal["cross-entropy", "squared"]
 """Losses of scores: see learning/models/losses.py."""
-
-
-class Core(msgspec.Struct, frozen=True, kw_only=True):
-    """A core of a device, as virtual time knows it."""
-
-    flop_s: float
-    """Floating-point operations a second, at float32."""
-    overhead_s: float
-    """Time of a gradient whatever its batch."""
-    device: str = ""
-    """The device's profile; empty: the scenario says the speed itself."""
-
-    @classmethod
-    def of_speed(cls, flop_s: float, device: str = "", overhead_s: float | None = None) -> "Core":
-        """A core with that speed; None: what a gradient takes whatever its batch follows from it."""
-        return cls(
-            flop_s=flop_s, overhead_s=OVERHEAD_FLOP / flop_s if overhead_s is None else overhead_s, device=device
-        )
-
-    def gradient_s(self, flop: int) -> float:
-        """Seconds of a gradient with so many operations."""
-        return self.overhead_s + flop / self.flop_s
-
-
-REFERENCE = Core.of_speed(1e10)
-"""The core of a class that says neither speed nor device: 10 GFLOP/s, a number to reckon with and of no device."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -244,7 +216,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     uncounted: str = ""
     """Why they could not be counted; empty: they were, or need not be."""
     compression_time_s: float = 0.0
-    """Virtual time of compressing and encoding a push on such a device; only the simulation uses it."""
+    """Virtual time of compressing and encoding a push where a gradient takes `gradient_time_s`; simulation only."""
     exchange_time_s: float = 0.0
     """Virtual time of a push and its answer beside link and computation, on any device; only the simulation uses it."""
     loss: Loss = "cross-entropy"
@@ -336,6 +308,11 @@ class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
         """Virtual time of one gradient here, without a cap and at compute speed 1."""
         flop = self.task.gradient_flop
         return self.core.gradient_s(flop) if self.core and flop else self.task.gradient_time_s
+
+    @property
+    def compression_s(self) -> float:
+        """Virtual time of compressing a push here, without a cap and at compute speed 1: longer as a gradient is."""
+        return self.task.compression_time_s * (self.gradient_s / self.task.gradient_time_s)
 
     @property
     def num_examples(self) -> int:
@@ -499,7 +476,7 @@ Security = Literal["plain", "curve"]
 """How nodes show each other on the data network that they have the secret of the run: by a password, or encrypted."""
 
 
-RULES = ("sharing", "capping", "cutting")
+RULES = ("sharing", "capping", "cutting", "compressing")
 """Fields of a plan that name rules of virtual time, where it depends on them."""
 
 
@@ -548,6 +525,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How CPU caps hold work up: by the kernel's periods. Empty: none does, or all the time in edgebed 0.1."""
     cutting: Literal["", "tries"] = ""
     """When a link that was cut passes messages again: when TCP tries. Empty: none is cut, or at once in edgebed 0.1."""
+    compressing: Literal["", "scaled"] = ""
+    """How long a push is compressed on a device with a speed: as much longer as a gradient. Empty: there is none, or
+    everywhere as long in edgebed 0.1."""
 
     @property
     def server(self) -> ServerPlan:
@@ -591,6 +571,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def cuts_links(self) -> bool:
         """Return whether a fault cuts a link."""
         return any(injection.action == "cut" for injection in self.injections())
+
+    def scales_compressing(self) -> bool:
+        """Return whether a device's own speed changes what compressing a push takes."""
+        return any(node.compression_s != node.task.compression_time_s for node in self.workers())
 
     def node(self, name: str) -> NodePlan:
         """Return the node called `name`; KeyError if there is none."""

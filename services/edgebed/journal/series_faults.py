@@ -26,7 +26,7 @@ class TimedFault(NamedTuple):
     back_s: float | None = None
     """Seconds until the server heard of the node again or, where the node is the server, of any node; None: never."""
     away_s: float | None = None
-    """Seconds from when the node was taken away, killed, frozen or cut, until the server heard of it again."""
+    """Seconds from when the node died, or was killed, frozen or cut, until the server heard of it again."""
 
     @property
     def was_done(self) -> bool:
@@ -46,9 +46,9 @@ class Faults(Fold):
         super().__init__()
         self.found: list[tuple[float, records.Fault]] = []
         self.back_s: dict[int, tuple[float, float]] = {}
-        """Seconds until the node was back, and from when it was taken away until then, by place in `found`."""
-        self.taken_t: dict[str, float] = {}
-        """When each node that is not back was taken away."""
+        """Seconds until the node was back, and from when it was gone until then, by place in `found`."""
+        self.gone_t: dict[str, float] = {}
+        """Since when each node that is not back has been gone: on purpose, or since it died by itself."""
         self.awaited: dict[str, int] = {}
         """The place in `found` of the action that brings each awaited node back."""
 
@@ -58,7 +58,7 @@ class Faults(Fold):
             place = self.awaited.get(name)
             if place is not None and t >= self.found[place][0]:
                 back_t = self.found[place][0]
-                self.back_s[place] = t - back_t, t - self.taken_t.pop(name, back_t)
+                self.back_s[place] = t - back_t, t - self.gone_t.pop(name, back_t)
                 del self.awaited[name]
 
     @on(records.Fault)
@@ -69,8 +69,19 @@ class Faults(Fold):
         if record.action in RETURNS:
             self.awaited[record.target] = len(self.found) - 1
         elif record.action in ("kill", "freeze", "cut", "memory"):
-            self.awaited.pop(record.target, None)
-            self.taken_t.setdefault(record.target, t)
+            self._gone(record.target, t)
+
+    @on(records.Node)
+    def _node(self, t: float, _: str, record: records.Node) -> None:
+        if record.state == "died":
+            self._gone(record.name, t)
+        elif record.state == "joined" and record.name not in self.awaited:  # nobody launched it: a run was resumed
+            self.gone_t.pop(record.name, None)
+
+    def _gone(self, node: str, t: float) -> None:
+        """Note that a node is gone, unless it was before."""
+        self.awaited.pop(node, None)
+        self.gone_t.setdefault(node, t)
 
     def done(self, began_t: float) -> tuple[TimedFault, ...]:
         """All faults, in the journal's order."""

@@ -1,10 +1,14 @@
 """How long a gradient, compressing a push, and a restart take in virtual time, and where these numbers come from."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
+from typing import TypeVar
 
-from edgebed.core.plan import REFERENCE, NodePlan, Plan, WorkerPlan
+from edgebed.core.device_core import REFERENCE
+from edgebed.core.plan import NodePlan, Plan, WorkerPlan
 from edgebed.core.quantities import ms_text, operations_text
 from edgebed.core.units import format_duration
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 def virtual_time_text(plan: Plan) -> str:
@@ -28,7 +32,9 @@ def _work_text(plan: Plan) -> str:
         return f"{gradient}, divided among the layers by counted operations{beside}"
     taken, why = "no time", "task.compression_time's default"
     if task.compression_time_s:
-        taken, why = ms_text(task.compression_time_s), "the scenario's compression_time"
+        taken, why = ", ".join(_compressions(plan)), "the scenario's compression_time"
+        if any(node.compression_s != task.compression_time_s for node in plan.workers()):
+            why += f", {ms_text(task.compression_time_s)} on the reference core"
     exchange = f", its exchange {ms_text(task.exchange_time_s)}" if task.exchange_time_s else ""
     return f"{gradient}, compressing a push {taken} ({why}){exchange}"
 
@@ -54,14 +60,22 @@ def speed_text(node: NodePlan) -> str:
 
 
 def _by_core(plan: Plan) -> Iterator[str]:
-    classes: dict[tuple[str, float], list[str]] = {}
-    for node in plan.workers():
-        names = classes.setdefault((_core_text(node), node.gradient_s), [])
-        if node.device_class not in names:
-            names.append(node.device_class)
-    for (core, gradient_s), names in classes.items():
-        where = f" on {' and '.join(names)}" if len(classes) > 1 else ""
+    for (core, gradient_s), where in _classes(plan, lambda node: (_core_text(node), node.gradient_s)):
         yield f"{ms_text(gradient_s)}{where} by {core}"
+
+
+def _compressions(plan: Plan) -> Iterator[str]:
+    for compression_s, where in _classes(plan, lambda node: node.compression_s):
+        yield f"{ms_text(compression_s)}{where}"
+
+
+def _classes(plan: Plan, key: Callable[[WorkerPlan], Key]) -> Iterator[tuple[Key, str]]:
+    """What classes of workers have, each value once, with the classes that have it; none are named if all do."""
+    classes: dict[Key, dict[str, None]] = {}
+    for node in plan.workers():
+        classes.setdefault(key(node), {})[node.device_class] = None
+    for value, names in classes.items():
+        yield value, f" on {' and '.join(names)}" if len(classes) > 1 else ""
 
 
 def _core_text(node: WorkerPlan) -> str:

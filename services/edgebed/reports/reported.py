@@ -45,7 +45,9 @@ def run(
             transport's model and pacing, or `auto`, the kernel for root and else the model.
         hosts: a file with the machines that containers run on (default: hosts.yaml beside the scenario, if any).
         set: overrides, values by dotted key, `{"fleet.edge.count": 8}`, or options as on the command line,
-            `["fleet.edge.count=8"]`. A value that is a mapping is merged into what is there.
+            `["fleet.edge.count=8"]`. A value that is a mapping is merged into what is there. A list or a mapping is
+            given as such, `{"faults": [{"kill": "edge-1", "at": "2s"}]}`, since text remains text; as an option it is
+            text that is read as YAML, `["faults=[{kill: edge-1, at: 2s}]"]`.
         variants: names of the trials to run (default: all).
         trace: whether the journal has every message sent and received.
         processes: how many processes the simulation computes with (default: all cores); it changes no result.

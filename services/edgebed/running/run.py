@@ -145,11 +145,21 @@ def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTrial]:
 
 def host_of(options: Options, planned: Sequence[PlannedTrial], processes: int | None, port: int) -> TrialHost:
     """Where the trials are to run."""
+    return _host_of(options, [trial.plan for trial in planned], processes, port)
+
+
+def require_runtime(options: Options, plans: Sequence[Plan]) -> None:
+    """InfrastructureError where this machine lacks what any run of these plans needs: an engine, the nodes' images."""
+    with _host_of(options, plans, processes=1, port=0):
+        pass
+
+
+def _host_of(options: Options, plans: Sequence[Plan], processes: int | None, port: int) -> TrialHost:
     runtime = runtime_of(
         options.runtime,
         processes=processes or len(os.sched_getaffinity(0)),
         emulation=options.emulation,
-        hosts=list(dict.fromkeys(host.address for trial in planned for host in trial.plan.hosts)),
+        hosts=list(dict.fromkeys(host.address for plan in plans for host in plan.hosts)),
     )
     return TrialHost(runtime, port)
 

@@ -22,7 +22,7 @@ from edgebed.scenario.hosts import FILE, HostSection, host_problems
 from edgebed.scenario.methods import PYTHON_PATH
 from edgebed.scenario.names import HostName, check_name
 from edgebed.scenario.overrides import Option
-from edgebed.scenario.problems import Problem, choose, problems_of, show
+from edgebed.scenario.problems import Problem, choose, not_a, problems_of
 from edgebed.scenario.schema import Header, Scenario, TrialSection
 from edgebed.scenario.section import FOLDER
 from edgebed.scenario.shipped import scenario_file
@@ -207,7 +207,7 @@ def _named_overlays(document: _Document, variants: SourceNode) -> dict[str, Sour
     """Return the variants that can be used; note what is wrong with the others."""
     overlays = {}
     if not isinstance(variants.value, dict):
-        document.find(variants, f"not a mapping: {show(variants.plain())}; variants have names")
+        document.find(variants, f"{not_a('mapping', variants.plain())}; variants have names")
     for name, overlay in variants.items():
         try:
             check_name(name)
@@ -216,7 +216,7 @@ def _named_overlays(document: _Document, variants: SourceNode) -> dict[str, Sour
         if overlay.value is None:
             overlay = overlay._replace(value={})  # noqa: PLW2901 - `asgd:` alone is a variant that changes nothing
         if not isinstance(overlay.value, dict):
-            document.find(overlay, f"not a mapping: {show(overlay.plain())}; a variant changes {', '.join(TRIAL_KEYS)}")
+            document.find(overlay, f"{not_a('mapping', overlay.plain())}; a variant changes {', '.join(TRIAL_KEYS)}")
             continue
         for key, node in overlay.items():
             if key not in TRIAL_KEYS:

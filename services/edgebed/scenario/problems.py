@@ -7,7 +7,7 @@ itself, each with its full path.
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -135,6 +135,13 @@ def show(value: object) -> str:
     return f"'{text}'" if len(text) <= 60 else f"'{text[:57]}...'"
 
 
+def not_a(kind: Literal["list", "mapping"], value: object) -> str:
+    """Say that a value is no list, or no mapping; where it is the text of one, that its quotes are why."""
+    quoted = isinstance(value, str) and value.startswith("[" if kind == "list" else "{")
+    hint = f", which is text; write the {kind} itself, without quotes around it" if quoted else ""
+    return f"not a {kind}: {show(value)}{hint}"
+
+
 def _message(details: ErrorDetails) -> str:
     kind, value, context = details["type"], details["input"], details.get("ctx", {})
     if "error" in context:
@@ -184,8 +191,8 @@ _MESSAGES: dict[str, Callable[[Any, Mapping[str, Any]], str]] = {
     "finite_number": _type("a finite number"),
     "string_type": _type("text"),
     "bool_type": _type("true or false"),
-    "dict_type": _type("a mapping"),
-    "list_type": _type("a list"),
+    "dict_type": lambda value, _: not_a("mapping", value),
+    "list_type": lambda value, _: not_a("list", value),
     "greater_than": lambda value, context: f"{value} is not above {context['gt']:g}",
     "greater_than_equal": lambda value, context: f"{value} is below {context['ge']:g}",
     "less_than_equal": lambda value, context: (

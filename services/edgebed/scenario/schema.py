@@ -224,8 +224,8 @@ class TaskSection(Section):
     If left out it follows from the gradient's operations, which are counted, and from each class's `speed` or `device`;
     see docs/devices.md."""
     compression_time: DurationFromZero = 0.0
-    """Virtual time that a worker's push takes besides its gradient, to be compressed and encoded; in the simulation
-    only. `scripts/bench compression` measures it."""
+    """Virtual time that compressing and encoding a worker's push takes, on the reference core: on others as much longer
+    as a gradient. In the simulation only. `scripts/bench compression` measures it."""
     exchange_time: DurationFromZero = 0.0
     """Virtual time that a worker's push and the answer take beside link and computation, whatever the device; in the
     simulation only. `edgebed agree --ranks` measures it."""

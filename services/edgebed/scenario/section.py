@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema
 
 from edgebed.core import units
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.problems import Problem, Problems, problems_of, show, unknown_keys
+from edgebed.scenario.problems import Problem, Problems, not_a, problems_of, show, unknown_keys
 
 FOLDER = "folder"
 """Key of the validation context: the folder that paths in a scenario are relative to."""
@@ -78,7 +78,7 @@ class Section(BaseModel):
         if isinstance(given, cls):
             return given
         if not isinstance(given, dict):
-            raise Problems([Problem((), f"not a mapping: {show(given)}; keys: {', '.join(cls.known_keys())}")])
+            raise Problems([Problem((), f"{not_a('mapping', given)}; keys: {', '.join(cls.known_keys())}")])
         problems = unknown_keys(given, cls.known_keys(), reasons=cls.not_here)
         problems += cls.contradictions(given)
         try:

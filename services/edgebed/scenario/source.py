@@ -18,8 +18,8 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq, TaggedScalar
 from ruamel.yaml.error import MarkedYAMLError, StringMark, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from edgebed.core.containment import in_container
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
+from edgebed.core.host import in_container
 from edgebed.core.imports import path_of
 from edgebed.scenario.problems import Problem
 

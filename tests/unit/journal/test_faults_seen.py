@@ -51,6 +51,11 @@ def fault(action, target="edge-0", asked_s=1.0, name="f-1", **more):
     return records.Fault(name=name, action=action, target=target, asked_s=asked_s, **more)
 
 
+def node(state):
+    """What became of `edge-0`."""
+    return records.Node(name="edge-0", state=state)
+
+
 def trial():
     """Training begins, or goes on."""
     return records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=3, parameters=1)
@@ -153,6 +158,41 @@ def test_a_node_that_is_gone_again_is_not_back(tmp_path):
     faults = series_of(tmp_path, entries).faults
 
     assert [done.back_s for done in faults] == [None, None, 1.0, 0.5]
+
+
+def test_a_node_that_dies_by_itself_is_away_from_its_death_on(tmp_path):
+    """However often it is launched until it is back; what is killed is away from that on, though it dies later."""
+    entries = [
+        (0.0, "controller", trial()),
+        (2.0, "controller", node("died")),
+        (3.0, "controller", fault("launch", asked_s=3.0, name="on_failure")),
+        (3.5, "controller", node("died")),
+        (4.5, "controller", fault("launch", asked_s=4.5, name="on_failure")),
+        (5.0, "controller", node("joined")),
+        (5.25, "server", records.Joined(worker="edge-0", incarnation=3)),
+        (7.0, "controller", fault("kill", asked_s=7.0)),
+        (7.5, "controller", node("died")),
+        (8.0, "controller", fault("launch", asked_s=8.0)),
+        (9.0, "server", records.Joined(worker="edge-0", incarnation=4)),
+    ]
+    faults = series_of(tmp_path, entries).faults
+
+    assert [done.away_s for done in faults] == [None, 3.25, None, 2.0]
+    assert [done.back_s for done in faults] == [None, 0.75, None, 1.0]
+
+
+def test_a_node_that_a_resumed_run_started_is_gone_no_longer(tmp_path):
+    """When it is killed later, what counts is that."""
+    entries = [
+        (0.0, "controller", trial()),
+        (2.0, "controller", node("died")),
+        (5.0, "controller", node("joined")),
+        (7.0, "controller", fault("kill", asked_s=7.0)),
+        (8.0, "controller", fault("launch", asked_s=8.0)),
+        (9.0, "server", records.Joined(worker="edge-0", incarnation=3)),
+    ]
+
+    assert [done.away_s for done in series_of(tmp_path, entries).faults] == [None, 2.0]
 
 
 def test_a_node_that_was_killed_on_purpose_is_no_warning(tmp_path, make_sample_plan):

@@ -97,6 +97,21 @@ def test_each_class_says_which_of_the_three_it_has() -> None:
     assert "Warning: device and speed" not in text
 
 
+def test_compressing_takes_longer_by_as_much_as_a_gradient() -> None:
+    """Each class says what it takes there; where a gradient takes the same everywhere, so does this."""
+    fleet = {"edge": {}, "pi": {"device": "raspberry-pi-4"}, "own": {"speed": "2 GFLOP/s"}}
+    text = virtual_time_text(planned(SCENARIO | {"fleet": fleet}, "task.compression_time=2ms").plan)
+    same = virtual_time_text(
+        planned(SCENARIO | {"fleet": fleet}, "task.compression_time=2ms", "task.gradient_time=57ms").plan
+    )
+
+    assert text.endswith(
+        "compressing a push 2 ms on edge, 3.92 ms on pi, 10 ms on own "
+        "(the scenario's compression_time, 2 ms on the reference core)"
+    )
+    assert same == f"{GIVEN}, compressing a push 2 ms (the scenario's compression_time)"
+
+
 def test_a_gradient_time_beside_devices_is_warned_of() -> None:
     """It holds on every device: what is slow is then no slower."""
     scenario = SCENARIO | {"fleet": {"pi": {"device": "raspberry-pi-4"}}}

@@ -60,6 +60,21 @@ def test_what_no_file_could_say_is_refused(settings, message):
         options_of(settings)
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "kind"),
+    [
+        ("faults", "[{kill: edge-1, at: 1s}]", "list"),
+        ("fleet.edge", "{count: 3}", "mapping"),
+        ("fleet.edge.link_steps", "[{at: 1s, uplink: 1mbit}]", "list"),
+    ],
+)
+def test_the_text_of_a_list_or_mapping_is_text_and_the_error_says_so(key, text, kind):
+    """As an option it is one, since options are read as YAML; a mapping's value is what it would be in Python."""
+    load_scenario(SCENARIO, options_of([f"{key}={text}"]))
+    with pytest.raises(ScenarioError, match=f"not a {kind}: .*, which is text; write the {kind} itself, without q"):
+        load_scenario(SCENARIO, options_of({key: text}))
+
+
 def test_a_function_of_a_module_is_named_by_its_import_path():
     """So that any runtime finds it."""
     assert options_of({"task": {"data": load_scenario}}) == (

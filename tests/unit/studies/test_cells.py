@@ -270,6 +270,33 @@ def test_what_another_sweep_completes_meanwhile_has_not_failed(cells: PaperCells
         assert list(runner.failed) == ([] if completes else [theirs])
 
 
+@pytest.mark.parametrize("looks_first", [True, False], ids=["before-the-first-run", "after-a-failure"])
+def test_without_an_engine_all_runs_in_containers_fail_with_one_error(
+    cells: PaperCells, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks_first: bool
+) -> None:
+    """Where the engine goes while runs are made, one run is tried; those in virtual time are made all the same."""
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    cells.declared["asgd"] = dataclasses.replace(cells.declared["asgd"], runtime="docker")
+    live = [CellRun("asgd", 0.01, seed) for seed in (1, 2, 3)]
+    virtual, said = CellRun("adacomp", 0.01, 1), []
+    runner = runner_in(cells, tmp_path, said.append)
+    if looks_first:
+        runner.run([*live, virtual])
+    else:
+        specs, plans = {run: cells.spec(run) for run in (*live, virtual)}, cells.plans([*live, virtual])
+        runner._run_here({run: runner._job(run, spec, plans[run]) for run, spec in specs.items()}, specs)
+
+    (problem,) = runner.problems
+    assert problem.startswith("asgd, seed 1, and 2 other runs: no container engine answers: ")
+    assert list(runner.failed) == live
+    assert [line for line in said if line.startswith("failed: ")][-1].startswith(
+        f"failed: {'3' if looks_first else '2'} runs in the docker runtime: no container engine answers: "
+    )
+    assert sum(line.startswith("[") and "asgd" in line for line in said) == (0 if looks_first else 1)
+    assert [run.name for run in runs_of(tmp_path, "tiny-digits")] == ["tiny-digits/0001"]
+    assert runner.index.completed(cells.plans([virtual])[virtual], "simulation")
+
+
 def test_a_run_with_another_module_of_ones_own_does_not_count(cells: PaperCells, tmp_path: Path) -> None:
     """What the user's model was is not in the plan; where its module was found does not matter."""
     path, module = Path("scenarios/tiny/digits.yaml"), Path("nets_of_cells.py")

@@ -19,8 +19,10 @@ from tiny_sweep import SWEEP, write_sweep
 
 import edgebed
 from edgebed.algorithms.registry import batches_a_push
+from edgebed.core.device_core import Core
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.plan import Part, TensorLayout
+from edgebed.core.units import format_duration
 from edgebed.reports.studies.sweep_charts import cell_lines, factor_text, layout_of, letters, maps_of
 from edgebed.reports.studies.sweep_curves import QUANTITIES, curves_of, places_of
 from edgebed.reports.studies.sweep_page import sweep_page
@@ -33,6 +35,7 @@ from edgebed.studies.sweep.costs import (
     Costs,
     GradientCost,
     read_costs,
+    rounded,
     times_of,
     with_costs,
     write_costs,
@@ -361,7 +364,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
     assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | – | 90.00 % |".format("not in 600 updates") in text
     assert "Measured before the first run on A processor" in text
-    assert "Set by the scenario, or counted at the devices' speeds: to compress" in text
+    assert "Set by the scenario, or computed for the devices' speeds: to compress" in text
     assert "edgebed sweep tiny.yaml --resume" in text
     assert "There is one seed" in text
     assert "There is one seed" not in text_of(swept({"fleet.edge.uplink": RATES}, seeds=2))
@@ -436,6 +439,10 @@ def test_measured_times_are_found_again_by_what_they_are_of(points: SweepPlan, t
     assert read_costs(tmp_path / "costs.json") == costs
     assert times_of(trials["dense"], costs) == {"gradient_time": "2ms", "compression_time": "0s"}
     assert times_of(trials["top-k"], costs) == {"gradient_time": "2ms", "compression_time": "100us"}
+    plan = trials["top-k"].plan
+    cores = [msgspec.structs.replace(node, core=Core.of_speed(2e9)) for node in plan.workers()]
+    of_speed = dataclasses.replace(trials["top-k"], plan=msgspec.structs.replace(plan, nodes=tuple(cores)))
+    assert times_of(of_speed, costs) == {"compression_time": format_duration(rounded(task.gradient_time_s / 20))}
     assert read_costs(tmp_path / "none.json") == Costs()
     other = Part(name="none", settings={"values": "float16"})
     assert costs.compression(task, trials["dense"].plan.nodes[0].method)

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.containment import in_container
 from edgebed.core.errors import ScenarioError
+from edgebed.core.host import in_container
 from edgebed.learning.data_sets.download import DownloadError, fetch
 
 FILES = {  # name: sha1 of the published content; the last is for testing

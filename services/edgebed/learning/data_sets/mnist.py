@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.containment import in_container
 from edgebed.core.errors import ScenarioError
+from edgebed.core.host import in_container
 from edgebed.learning.data_sets.download import DownloadError, fetch
 
 FILES = {  # name: (md5 of the unpacked content, shape)

@@ -113,7 +113,7 @@ class Means:
                 runner.run(list(wanted))
             finally:
                 write_index(self.root)
-        return tuple(f"{run.cell}, seed {run.seed}: {reason}" for run, reason in runner.failed.items())
+        return runner.problems
 
 
 def folder_of(output: str | Path | None, default: Path) -> Path:

@@ -177,7 +177,7 @@ def measured_text(result: SweepResult) -> str:
         "whole core takes as long; its cap makes it take longer."
     )
     if own:
-        text += f" Set by the scenario, or counted at the devices' speeds: {', '.join(own)} (of some or all methods)."
+        text += f" Set by the scenario, or computed for the devices' speeds: {', '.join(own)} (of some or all methods)."
     return text
 
 

@@ -19,7 +19,7 @@ from edgebed.core.plan import FaultPlan
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.own import OwnKind, own_kind
 from edgebed.scenario.faults.targets import ROSTER, Roster
-from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show
+from edgebed.scenario.problems import Problem, Problems, choose, not_a, problems_of, show
 from edgebed.scenario.section import FOLDER
 
 
@@ -78,7 +78,7 @@ def read_faults(
     Modules of one's own are looked for in `python_path` first; other files in `folder`.
     """
     if not isinstance(given, list):
-        raise Problems([Problem((), f"not a list: {show(given)}; e.g. [{{kill: edge-0, at: 30s}}]")])
+        raise Problems([Problem((), f"{not_a('list', given)}; e.g. [{{kill: edge-0, at: 30s}}]")])
     entries: dict[int, FaultSection] = {}
     problems: list[Problem] = []
     for k, each in enumerate(given):

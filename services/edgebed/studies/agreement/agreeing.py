@@ -19,7 +19,7 @@ from edgebed.core.runtimes import Emulation, Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.run_folder import RunFolder, runs_root
 from edgebed.running.results import Run
-from edgebed.running.run import Options, ProgressLike, ReportWriter, host_of, plan_checked, refuse_objects
+from edgebed.running.run import Options, ProgressLike, ReportWriter, plan_checked, refuse_objects, require_runtime
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.source import from_plain
@@ -75,9 +75,7 @@ def run_all(
         refuse_objects(loaded, ("model", "data"), "runs that are made at the same time are programs of their own")
     for runtime in runtimes:
         options = Options(runtime=runtime, emulation=emulation, trace=False, force=force)
-        planned = plan_checked(loaded, options)
-        with host_of(options, planned, processes, port=0):
-            pass
+        require_runtime(options, [trial.plan for trial in plan_checked(loaded, options)])
     jobs = {
         (runtime, seed): Job(
             name=f"{runtime}, seed {seed}",

@@ -72,6 +72,8 @@ class CachedRun(msgspec.Struct, frozen=True, kw_only=True):
     """How CPU caps held work up in virtual time, as the plan has it; empty for a live run."""
     cutting: str = ""
     """When messages passed again after a cut in virtual time, as the plan has it; empty for a live run."""
+    compressing: str = ""
+    """How devices' speeds changed what compressing took in virtual time, as the plan has it; empty for a live run."""
     counts: bool = False
     """Whether a gradient's time follows from its operations where the settings have none; it was 5 ms before."""
     run: RunResult

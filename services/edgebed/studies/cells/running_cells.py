@@ -1,20 +1,24 @@
 """Runs the cells of a paper or a sweep, one after the other or several at a time, without those that are there already.
 
-A cell that breaks off or fails is reported, and the others follow. An interruption ends everything, and what has
-completed until then is kept; with `resume` a later call skips that, resumes what broke off, and runs the rest.
+A cell that breaks off or fails is reported, and the others follow. What all runs of a runtime need, such as images, is
+looked for before the first run, and after a failure: where it is missing they fail together. An interruption ends
+everything, and what has completed until then is kept; with `resume` a later call skips that, resumes what broke off,
+and runs the rest.
 """
 
 import contextlib
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import count_text, seconds_text
-from edgebed.running.run import ProgressLike, ReportWriter
+from edgebed.core.runtimes import is_virtual
+from edgebed.running.run import Options, ProgressLike, ReportWriter, require_runtime
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.studies.cells.cells import CellRun, CellSpec, CellSpecs
 from edgebed.studies.cells.collecting import cache_finished
@@ -81,6 +85,14 @@ class CellRunner:
     def __post_init__(self) -> None:
         self.index = RunIndex(self.root)
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What went wrong, a sentence for each reason, e.g. `asgd, seed 1, and 19 other runs: …`."""
+        runs: dict[str, list[CellRun]] = {}
+        for run, reason in self.failed.items():
+            runs.setdefault(reason, []).append(run)
+        return tuple(f"{_first_of(failed)}: {reason}" for reason, failed in runs.items())
+
     def run(self, wanted: list[CellRun]) -> None:
         """Run each cell in order; KeyboardInterrupt where the user ends it, ScenarioError before anything starts."""
         specs = distinct({run: self.cells.spec(run) for run in wanted})
@@ -97,6 +109,7 @@ class CellRunner:
         jobs = {run: self._job(run, spec, plans[run]) for run, spec in specs.items()}
         try:
             with ending_by_signal():
+                jobs = self._ready(jobs)
                 if self.executor is None:
                     self._run_here(jobs, specs)
                 else:
@@ -117,11 +130,29 @@ class CellRunner:
         left, pace = {run: specs[run] for run in jobs}, Pace()
         runner = JobRunner(index=self.index, report=self.report, tell=self.tell, progress=self.progress)
         for number, (run, job) in enumerate(jobs.items(), start=1):
+            if run not in left:
+                continue
             self.tell(f"[{number}/{len(jobs)}] {run_text(run, specs[run])}{pace.text(left)}")
             del left[run]
             result = runner.run(job)
             self._note(run, result)
             pace.note(run.cell, specs[run].updates if result.is_whole else 0, result.took_s)
+            if result.failure and not is_virtual(job.runtime):
+                left = {run: specs[run] for run in self._ready({run: jobs[run] for run in left})}
+
+    def _ready(self, jobs: Mapping[CellRun, Job]) -> dict[CellRun, Job]:
+        """The jobs that can be run here; all of a runtime have failed where this machine lacks what it needs."""
+        ready = dict(jobs)
+        for runtime in dict.fromkeys(job.runtime for job in jobs.values() if not is_virtual(job.runtime)):
+            of_runtime = {run: job for run, job in jobs.items() if job.runtime == runtime}
+            options = Options(runtime=runtime, emulation="auto", trace=False, force=False)
+            try:
+                require_runtime(options, [job.wanted for job in of_runtime.values() if job.wanted])
+            except InfrastructureError as error:
+                self.failed |= dict.fromkeys(of_runtime, str(error))
+                self.tell(f"failed: {count_text(len(of_runtime), 'run')} in the {runtime} runtime: {error}")
+                ready = {run: job for run, job in ready.items() if run not in of_runtime}
+        return ready
 
     def _spread(self, executor: Executor, jobs: Mapping[CellRun, Job], specs: Mapping[CellRun, CellSpec]) -> None:
         """Run cells on an executor."""
@@ -166,6 +197,11 @@ def run_text(run: CellRun, spec: CellSpec) -> str:
     """A run in words, e.g. `asgd, seed 2: 50,000 updates, 20 %`."""
     share = "" if run.scale == 1 else f", {100 * run.scale:g} % of the paper's"
     return f"{run.cell}, seed {run.seed}: {count_text(spec.updates, 'update')}{share}"
+
+
+def _first_of(runs: Sequence[CellRun]) -> str:
+    first, others = f"{runs[0].cell}, seed {runs[0].seed}", len(runs) - 1
+    return f"{first}, and {count_text(others, 'other run')}" if others else first
 
 
 def going_on(words: list[str]) -> str:

@@ -20,7 +20,7 @@ from edgebed.core.fingerprint import fingerprint
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.planning.planning import PlannedTrial, plan_trials
-from edgebed.running.run import Options, ProgressLike, ReportWriter, host_of, plan_checked
+from edgebed.running.run import Options, ProgressLike, ReportWriter, plan_checked, require_runtime
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.jobs import Job, JobRunner, Tell
@@ -89,8 +89,7 @@ class RankingRuns:
         planned: list[PlannedTrial] = []
         for file in self.files.values():
             planned = plan_checked(load_scenario(file, ()), options)
-        with host_of(options, planned, self.processes, port=0):
-            pass
+        require_runtime(options, [trial.plan for trial in planned])
 
     def make(self, report: ReportWriter, progress: ProgressLike | None, executor: Executor | None) -> None:
         """Make what is missing; KeyboardInterrupt where the user ends it, and what has completed is kept."""

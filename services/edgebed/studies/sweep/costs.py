@@ -118,13 +118,18 @@ def with_costs(trial: PlannedTrial, costs: Costs, say: Callable[[str], None]) ->
 def times_of(trial: PlannedTrial, costs: Costs) -> dict[str, str]:
     """The settings of the task that were measured for this trial, as a scenario writes them.
 
-    A gradient's time is not among them where devices have a speed of their own, from which it follows.
+    A gradient's time is not among them where devices have a speed of their own, from which it follows. A compression's
+    is then what it would be on the reference core: the same share of a gradient as here.
     """
     task, method, data = _of(trial)
-    found: dict[str, GradientCost | CompressionCost | None] = {"compression_time": costs.compression(task, method)}
-    if not any(node.core for node in trial.plan.workers()):
-        found = {"gradient_time": costs.gradient(data, task), **found}
-    return {key: format_duration(cost.seconds) for key, cost in found.items() if cost}
+    gradient, compression = costs.gradient(data, task), costs.compression(task, method)
+    if not gradient or not compression:
+        return {}
+    if any(node.core for node in trial.plan.workers()):
+        found = {"compression_time": rounded(compression.seconds / gradient.seconds * task.gradient_time_s)}
+    else:
+        found = {"gradient_time": gradient.seconds, "compression_time": compression.seconds}
+    return {key: format_duration(seconds) for key, seconds in found.items()}
 
 
 def read_costs(path: Path) -> Costs:

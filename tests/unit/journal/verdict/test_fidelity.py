@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import records
-from edgebed.core.plan import Core, LinkPlan, Method, Part, Waiting
+from edgebed.core.device_core import Core
+from edgebed.core.plan import LinkPlan, Method, Part, Waiting
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.fidelity import NOTHING_ASKED, SIMULATED, TOO_SHORT, judge
