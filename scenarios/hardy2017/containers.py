@@ -17,7 +17,7 @@ CELLS = both_ways(
         "adacomp-0.01": Cell(scenario="figure-3-narrow.yaml", variant="adacomp-1-in-100"),
     },
     "fleet.edge={count: 20, cpus: 0.08, memory: 320MB, uplink: 20mbit, downlink: 50mbit, "
-    "waiting: {uniform: [150ms, 450ms]}}",
+    "waiting: {uniform: [400ms, 1200ms]}}",
     "task.gradient_time=15ms",
     "evaluation.every=125 updates",
     scale=SCALE,

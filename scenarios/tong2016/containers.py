@@ -17,7 +17,7 @@ PUBLISHED = {"bp": 50, "sg": 80, "si": 62}
 """Accuracies in per cent after so many steps."""
 CELLS = both_ways(
     {name: Cell(scenario="figures-14-17.yaml", variant=name) for name in WHAT},
-    "fleet.edge={count: 2, cpus: 0.6, memory: 500MB, uplink: 50mbit, downlink: 50mbit}",
+    "fleet.edge={count: 2, cpus: 0.3, memory: 500MB, uplink: 50mbit, downlink: 50mbit}",
     "evaluation.every=500 updates",
     scale=SCALE,
     seeds=5,
@@ -47,7 +47,7 @@ SG, BP, SI = (f"{name}{IN_CONTAINERS}" for name in ("sg", "bp", "si"))
 
 TABLE = Table(
     title="Figures 14 and 17 in containers",
-    text="Two containers with 0.6 of a core, 500 MB and 50 mbit each way make the first thousand steps. Two points are "
+    text="Two containers with 0.3 of a core, 500 MB and 50 mbit each way make the first thousand steps. Two points are "
     "what accuracies may differ by from virtual time, and five with synthetic inputs, where it depends on the devices' "
     "pace which values meet, stated before the runs. Steps a second and the work of the devices are measured here "
     "alone.",
