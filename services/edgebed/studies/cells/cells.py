@@ -101,6 +101,7 @@ class CellSpecs:
         self.folder = folder
         self.place = place
         self._scenarios: dict[Path, Scenario] = {}
+        self._specs: dict[CellRun, CellSpec] = {}
         self._plans: dict[CellRun, Plan] = {}
 
     def scenario(self, cell: str) -> Scenario:
@@ -112,6 +113,11 @@ class CellSpecs:
 
     def spec(self, run: CellRun) -> CellSpec:
         """The recipe of a run; ScenarioError where its scenario file is unfit."""
+        if run not in self._specs:
+            self._specs[run] = self._spec(run)
+        return self._specs[run]
+
+    def _spec(self, run: CellRun) -> CellSpec:
         cell = self.declared[run.cell]
         path = self.folder / cell.scenario
         trial = self.scenario(run.cell).trials[cell.variant]
