@@ -202,6 +202,7 @@ CHECKPOINTS = {
 }
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(("damage", "cause"), CHECKPOINTS.values(), ids=CHECKPOINTS)
 def test_a_run_does_not_go_on_from_a_foreign_checkpoint(edgebed, run, damage, cause):
     """Whatever is wrong with it is said before any node begins."""
@@ -227,6 +228,7 @@ def test_a_run_does_not_go_on_through_a_link(edgebed, run, tmp_path, name):
     assert f"{place}: it is a link to {tmp_path / 'elsewhere/there'}" in printed
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_replaces_a_link_and_not_what_it_leads_to(edgebed, run, tmp_path):
     """One that the user names with --output is followed, see test_cli.py."""
     (tmp_path / "precious").write_text("precious")

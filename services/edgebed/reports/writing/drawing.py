@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
@@ -80,6 +81,8 @@ GROUPED_TICKS_MAX = 6
 """Number of spaces between such numbers along an axis, so that they do not touch."""
 MARGINS = (42.0, 32.0, 4.0, 4.0)
 """What ticks and titles usually take at the left, the bottom, the right and the top of axes, in points."""
+MARGINS_MAX = (0.8, 0.8, 0.15, 0.15)
+"""What they take at most, as shares of the figure, however long titles are."""
 PAD = 3.0
 """Room around what is drawn, in points."""
 PRINTED_DPI = 300
@@ -253,7 +256,7 @@ def _group_digits(axis: XAxis | YAxis) -> None:
 
 
 def _add_legend(figure: Figure, axes: Axes) -> float:
-    """Add a legend at the bottom, in as many columns as fit; the figure grows by it. Return where it ends, in points."""
+    """Add a legend at the bottom, in as many columns as fit, by which the figure grows; return its top in points."""
     names = axes.get_legend_handles_labels()[1]
     width, height = figure.get_size_inches()
     needed = HANDLE_WIDTH + LETTER_WIDTH * max(map(len, names), default=0)
@@ -271,8 +274,9 @@ def _lay_out(figure: Figure, axes: Axes, below: float) -> None:
     """
 
     def place(left: float, bottom: float, right: float, top: float) -> None:
-        width, height = figure.bbox.size
-        figure.subplots_adjust(left / width, (below + bottom) / height, 1 - right / width, 1 - top / height)
+        taken = (left, below + bottom, right, top) / np.tile(figure.bbox.size, 2)
+        left, bottom, right, top = np.minimum(taken, MARGINS_MAX)
+        figure.subplots_adjust(left, bottom, 1 - right, 1 - top)
 
     place(*MARGINS)
     inner, outer = axes.get_window_extent(), axes.get_tightbbox(for_layout_only=True)
