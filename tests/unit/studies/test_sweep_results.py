@@ -376,6 +376,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
             assert (tmp_path / line.partition("](")[2].rstrip(")")).read_text().startswith("<svg")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_seeds_decide_who_is_first() -> None:
     """The first line counts the places where they do, and says what chance alone would give."""
     text = text_of(swept({"fleet.edge.uplink": RATES}, seeds=3))
@@ -384,6 +385,7 @@ def test_seeds_decide_who_is_first() -> None:
     assert "4 places were tested; did nobody differ, chance alone would still give up to 0.4 of them" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_lead_that_seeds_leave_open_is_said_to_be_open() -> None:
     """At no place surely first: that stands beside how often it is first."""
     result = swept({"fleet.edge.uplink": RATES}, seeds=3)
@@ -406,6 +408,7 @@ def test_what_a_method_is_not_is_said(tmp_path: Path) -> None:
     assert "Neither bytes nor accuracies are those of the paper's method" in note
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_terminal_has_a_row_for_each_point() -> None:
     """Spreads over seeds beside their means; pairs that cross below."""
     stream = io.StringIO()
