@@ -64,6 +64,13 @@ class CellSpec:
         return shlex.join([*words, *(word for each in self.sets for word in ("--set", each))])
 
 
+def size_of(scale: float | None, seeds: int | None, first_seed: int = 1) -> Size:
+    """The size of a reproduction; ScenarioError where the scale is no share."""
+    if scale is not None and not 0 < scale <= 1:
+        raise ScenarioError(f"--scale: {scale:g} is no share of the paper's updates; above 0 and at most 1")
+    return Size(scale, seeds, first_seed)
+
+
 def check_rows(paper: Paper, rows: Iterable[str]) -> list[str]:
     """The rows that are named, in the paper's order, all if none is; ScenarioError with the rows there are."""
     named = dict.fromkeys(rows)
