@@ -264,7 +264,9 @@ def _add_legend(figure: Figure, axes: Axes) -> float:
     rows = -(-len(names) // columns)
     figure.set_size_inches(max(width, needed), height + LEGEND_ROW_HEIGHT * rows)
     legend = figure.legend(loc="lower center", ncols=columns, borderaxespad=PAD / STYLE["font.size"])
-    return float(legend.get_tightbbox().y1)
+    box = legend.get_tightbbox()
+    assert box
+    return float(box.y1)
 
 
 def _lay_out(figure: Figure, axes: Axes, below: float) -> None:
@@ -281,7 +283,7 @@ def _lay_out(figure: Figure, axes: Axes, below: float) -> None:
     place(*MARGINS)
     inner, outer = axes.get_window_extent(), axes.get_tightbbox(for_layout_only=True)
     assert outer
-    place(*(inner.min - outer.min + PAD), *(outer.max - inner.max + PAD))
+    place(*(np.subtract(inner.min, outer.min) + PAD), *(np.subtract(outer.max, inner.max) + PAD))
 
 
 def _tidy(svg: str) -> str:
