@@ -12,8 +12,8 @@ SCENARIO = {
     "method": {"preset": "synthetic-inputs", "learning": {"labels": False, "hidden_layers": 0}},
     "fleet": {"edge": {"count": 2}},
     "shards": {"cuts": "even"},
-    "evaluation": {"every": "100 updates"},
-    "stop": {"updates": 100},
+    "evaluation": {"every": "200 updates"},
+    "stop": {"updates": 200},
     "variants": {
         "even": {},
         "slow": {"fleet": {"edge": {"count": 1}, "last": {"count": 1, "compute_speed": 0.25}}},
