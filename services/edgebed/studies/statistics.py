@@ -18,7 +18,7 @@ SCATTERS = 4000
 POWER = 0.8
 """Probability with which a difference is found that is called detectable: in eight of ten studies."""
 PRECISION = 1e-9
-"""Of a detectable difference, as a share of the half-width."""
+"""How exactly a detectable difference is found, as a share of the half-width."""
 
 
 class ConfidenceInterval(msgspec.Struct, frozen=True, kw_only=True):
