@@ -63,6 +63,15 @@ def data_dir() -> Path:
     return Path(folder)
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without their charts, for tests of what pages say: to draw those of one takes longer than a small run."""
+    from edgebed.reports.writing.chart_data import ChartData
+    from edgebed.reports.writing.drawing import Chart
+
+    monkeypatch.setattr(Chart, "_draw", lambda *_, **__: (b"", ChartData()))
+
+
 @functools.cache
 def why_no_containers() -> str | None:
     """What is missing for tests in containers; None if nothing is."""

@@ -72,8 +72,9 @@ class Document:
 
 
 def copied(root: Path) -> Path:
-    """`root` with a copy of the package in it, laid out like edgebed's own folder."""
-    shutil.copytree(PACKAGE, root / "services/edgebed", ignore=shutil.ignore_patterns("__pycache__"))
+    """`root` with a copy of the package in it, as far as it is compiled, laid out like edgebed's own folder."""
+    being_written = shutil.ignore_patterns("*.pyc.*")
+    shutil.copytree(PACKAGE, root / "services/edgebed", ignore=being_written)
     return root
 
 

@@ -3,6 +3,7 @@
 A script is a list of (what, worker): each is one event of the server's, and its log is in memory.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ ACTIONS = ("push", "push", "push", "again", "join", "failed", "later", "start")
 SCRIPTS = st.lists(st.tuples(st.sampled_from(ACTIONS), st.sampled_from(WORKERS)), max_size=40)
 
 
+@functools.cache
 def method_of(name: str) -> Method:
     """One of METHODS, as a plan has it."""
     return resolve_method(METHODS[name])

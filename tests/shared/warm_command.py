@@ -2,14 +2,15 @@
 
 A process that is started anew spends three seconds of CPU time on its imports, which is more than most tests that begin
 one. What is forked is a child of the one that forks, so its end is told over a pipe. The fork server of a command's run
-is forked in its turn, from the command (`warm_fork_server`). Scripts in Python can be forked so, too, and a shell has
-the command by `warm_environment`.
+is forked in its turn, from the command (`warm_fork_server`). Scripts in Python and the processes in which a command has
+a study's jobs run can be forked so, too, and a shell has the command by `warm_environment`.
 """
 
 import atexit
 import contextlib
 import functools
 import gc
+import json
 import os
 import runpy
 import select
@@ -30,11 +31,14 @@ from warm_fork_server import FORK_SERVER, be_fork_server, become, fork_servers_f
 
 from edgebed.runtimes.processes import forking
 from edgebed.runtimes.processes.forking import PROGRAM
+from edgebed.studies.cells import job_host
 
 REQUEST_BYTES = 1 << 18
 """The longest request: words and environment of a command."""
 PYTHON = "python"
 """The name of a process that is a script in Python."""
+JOBS = "jobs"
+"""The name of a process in which a study's jobs are run."""
 SHELLS = Path(__file__).with_name("warm_shell.py")
 """What asks for a command from a shell."""
 
@@ -48,7 +52,7 @@ class Warm:
         self.returncode: int | None = None
         self.end, told = os.pipe2(os.O_CLOEXEC)
         request = {"words": args, "cwd": str(cwd), "env": dict(env)}
-        self.pid = _forker().fork(msgspec.json.encode(request), *standard, told)
+        self.pid = fork(msgspec.json.encode(request), *standard, told)
         os.close(told)
 
     def poll(self) -> int | None:
@@ -104,15 +108,29 @@ class WarmCommand(Warm):
         return self.output
 
 
-class WarmForkServer(Warm):
+class WarmServer(Warm):
+    """What answers on its standard output, as `subprocess.Popen` would begin it."""
+
+    def __init__(self, args: tuple[str, ...], cwd: Path, env: Mapping[str, str], stderr: int) -> None:
+        """Begin it, with pipes for its input and output."""
+        theirs, self.stdin, self.stdout = piped()
+        super().__init__(args, cwd, env, *theirs, stderr)
+        for each in theirs:
+            os.close(each)
+
+
+class WarmForkServer(WarmServer):
     """A fork server, for a run in this process."""
 
     def __init__(self, words: Sequence[str], *, stderr: BinaryIO, env: Mapping[str, str], **_: Any) -> None:
-        """Begin it as `subprocess.Popen` would."""
-        theirs, self.stdin, self.stdout = piped()
-        super().__init__((FORK_SERVER, *words), Path.cwd(), env, *theirs, stderr.fileno())
-        for each in theirs:
-            os.close(each)
+        super().__init__((FORK_SERVER, *words), Path.cwd(), env, stderr.fileno())
+
+
+class WarmJobs(WarmServer):
+    """A process for jobs of a study of this process; `job_host` says with which module path."""
+
+    def __init__(self, words: Sequence[str], *, cwd: str, env: Mapping[str, str], **_: Any) -> None:
+        super().__init__((JOBS, words[-1]), Path(cwd), env, 2)
 
 
 def run_script(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -151,11 +169,18 @@ def warm_fork_servers() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def warm_jobs() -> Iterator[None]:
+    """Studies in this process have their jobs run in warm processes, where a `conftest.py` imports this."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(job_host, "subprocess", started_by(WarmJobs))
+        yield
+
+
 class Forker:
     """What forks commands for this process, for as long as this process lives."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
         self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.folder = tempfile.TemporaryDirectory(prefix="edgebed-warm-")
         self.address = f"{self.folder.name}/socket"
@@ -167,12 +192,6 @@ class Forker:
             self.process = subprocess.Popen([sys.executable, __file__, *map(str, given)], pass_fds=given)
         atexit.register(self.close)
 
-    def fork(self, request: bytes, *descriptors: int) -> int:
-        """Have a command forked with these descriptors, and return its process."""
-        with self.lock:
-            socket.send_fds(self.socket, [request], descriptors)
-            return msgspec.json.decode(self.socket.recv(64), type=int)
-
     def close(self) -> None:
         """Kill what still runs, and end."""
         self.socket.close()
@@ -181,37 +200,47 @@ class Forker:
 
 
 _forker = functools.cache(Forker)
+_asking = threading.Lock()
+_address = ""
+"""Where the process that forked this one forks others; "": none has forked this one."""
 
 
-def serve(requests: socket.socket, others: socket.socket) -> None:
-    """Fork a command for each request, until the process that asks is gone; `others` connect, each for one command."""
+def fork(request: bytes, *descriptors: int) -> int:
+    """Have a program forked with these descriptors, and return its process."""
+    with _asking, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as forker:
+        forker.connect(_address or _forker().address)
+        socket.send_fds(forker, [request], descriptors)
+        return msgspec.json.decode(forker.recv(64), type=int)
+
+
+def serve(alive: socket.socket, requests: socket.socket) -> None:
+    """Fork a program for each who connects with a request, until the process that is to be `alive` has closed this."""
+    global _address  # noqa: PLW0603 # of all that are forked from here
+    _address = requests.getsockname()
     _import_all()
     children: dict[int, int] = {}
     wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_write)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     while True:
-        ready, _, _ = select.select([requests, others, wake_read], [], [])
+        ready, _, _ = select.select([alive, requests, wake_read], [], [])
         if wake_read in ready:
             os.read(wake_read, 4096)
             while children and (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 told = children.pop(ended[0])
                 os.write(told, str(os.waitstatus_to_exitcode(ended[1])).encode())
                 os.close(told)
-        if others in ready:
-            with others.accept()[0] as asking:
-                children |= _fork(asking)
         if requests in ready:
-            forked = _fork(requests)
-            if not forked:
-                break
-            children |= forked
+            with requests.accept()[0] as asking:
+                children |= _fork(asking)
+        if alive in ready:
+            break
     for pid in children:
         os.kill(pid, signal.SIGKILL)
 
 
 def _fork(asking: socket.socket) -> dict[int, int]:
-    """Fork a command as it is asked for: its process, and where its end is to be told; nobody where none is asked."""
+    """Fork a program as it is asked for: its process, and where its end is to be told; nobody where none is asked."""
     data, descriptors, _, _ = socket.recv_fds(asking, REQUEST_BYTES, 4)
     if not data:
         return {}
@@ -233,6 +262,7 @@ def _import_all() -> None:
     from edgebed.reports.run import brief, report  # noqa: F401
     from edgebed.reports.writing import html, terminal  # noqa: F401
     from edgebed.runtimes.processes import fork_server
+    from edgebed.studies.cells import job_process  # noqa: F401
 
     fork_server._load()
     gc.freeze()
@@ -250,10 +280,16 @@ def _run(request: dict[str, Any], *standard: int) -> None:
     if sys.argv[0] == FORK_SERVER:
         be_fork_server()
     fork_servers_from_here()
+    job_host.subprocess = started_by(WarmJobs)  # type: ignore[attr-defined]
     from edgebed.cli.main import main
 
     code = 0
     try:
+        if sys.argv[0] == JOBS:
+            from edgebed.studies.cells import job_process
+
+            sys.path[:] = json.loads(sys.argv[1])
+            sys.exit(job_process.main(os.getppid()))
         if sys.argv[0] == PYTHON:
             del sys.argv[0]
             sys.path.insert(0, str(Path(sys.argv[0]).parent))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 import random_shards
 import storms
+from warm_command import warm_jobs  # noqa: F401 # a fixture of all tests here
 
 from edgebed.core import records
 from edgebed.core.plan import Plan

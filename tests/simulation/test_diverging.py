@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from quick_runs import run as run_quickly
 
 import edgebed
 from edgebed.core import records
@@ -50,7 +51,7 @@ def net():
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A variant whose first update is infinite, and one that learns."""
-    return edgebed.run(SCENARIO, runtime="simulation", processes=1, runs_dir=tmp_path)
+    return run_quickly(SCENARIO, runtime="simulation", runs_dir=tmp_path)
 
 
 def test_a_run_that_diverged_is_over(run: Run, tmp_path: Path) -> None:
@@ -99,7 +100,7 @@ def test_a_buffer_of_an_own_model_is_named(tmp_path: Path) -> None:
         "task": {"data": "digits", "model": "own_overflowing:net", "batch_size": 10},
         **{key: SCENARIO[key] for key in ("fleet", "evaluation", "stop")},
     }))  # fmt: skip
-    own = edgebed.run(tmp_path / "own.yaml", runtime="simulation", processes=1, runs_dir=tmp_path / "runs")
+    own = run_quickly(tmp_path / "own.yaml", runtime="simulation", runs_dir=tmp_path / "runs")
     (trial,) = own.summary.trials
 
     assert trial.diverged
@@ -113,7 +114,7 @@ def test_of_shards_a_parameter_has_its_name_in_the_whole_model(tmp_path: Path) -
     task = {"data": "digits", "model": "sigmoid-200", "batch_size": 32, "gradient_time": "1ms"}
     varied = {**SCENARIO, "task": task, "method": method}
     varied.pop("variants")
-    found = edgebed.run(varied, runtime="simulation", processes=1, runs_dir=tmp_path)
+    found = run_quickly(varied, runtime="simulation", runs_dir=tmp_path)
     (trial,), (only,) = found.summary.trials, found.trials.values()
     said = {node: record.tensor for _, node, record in only.events() if isinstance(record, records.Diverged)}
 

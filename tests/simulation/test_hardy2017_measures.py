@@ -14,8 +14,8 @@ from hardy2017.measures import (
     push_bytes,
     updates_to_target,
 )
+from quick_runs import run as run_quickly
 
-import edgebed
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import difference, ratio, times
 
@@ -24,7 +24,7 @@ SCENARIO = {
     "task": {"data": "digits", "model": "small", "batch_size": 10},
     "fleet": {"edge": {"count": 4, "waiting": {"exponential": "1s"}}},
     "evaluation": {"every": "50 updates"},
-    "stop": {"updates": 1500},
+    "stop": {"updates": 1000},
     "variants": {
         "dense": {"method": "asgd"},
         "selected": {"method": {"preset": "adacomp", "compression": {"fraction": 0.1}}},
@@ -39,7 +39,7 @@ ENCODINGS = (PICKLED, RELEASED, BARE, SENT)
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory):
     """By variant."""
-    run = edgebed.run(SCENARIO, runtime="simulation", processes=1, runs_dir=tmp_path_factory.mktemp("runs"))
+    run = run_quickly(SCENARIO, runtime="simulation", runs_dir=tmp_path_factory.mktemp("runs"))
     return {name: FinishedTrial.of(trial) for name, trial in run.trials.items()}
 
 
@@ -54,7 +54,7 @@ def test_accuracy_is_the_highest_moving_average_in_per_cent(trials):
 def test_early_accuracy_is_of_the_first_tenth_of_the_updates(trials):
     """The evaluation before the first update is one of them."""
     evaluations = trials["selected"].evaluations
-    early = evaluations.accuracy[evaluations.version <= 150]
+    early = evaluations.accuracy[evaluations.version <= 100]
 
     assert early_accuracy("selected")(trials) == pytest.approx(100 * early.mean())
 

@@ -22,7 +22,7 @@ DIGITS = {
     "method": "adacomp",
     "fleet": {"fast": {"count": 6, "waiting": {"exponential": "20ms"}}, "slow": {"count": 2, "compute_speed": 0.2}},
     "evaluation": {"every": "50 updates"},
-    "stop": {"updates": 400},
+    "stop": {"updates": 200},
 }
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from boards import fill, panels_of, read_boards
 from prometheus_client.metrics_core import CounterMetricFamily
+from quick_runs import run as run_quickly
 from real_prometheus import Prometheus, require_tools, showing
 
-import edgebed
 from edgebed.core import records
 from edgebed.metrics.openmetrics import SampleStore
 from edgebed.running.replay import Replayed, read_again
@@ -27,12 +27,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
     """The server dies at updates 700 and 1,500; the second begins before the first is over."""
     runs_dir = tmp_path_factory.mktemp("runs")
     return [
-        edgebed.run(
+        run_quickly(
             SCENARIO,
             runtime="simulation",
             set=["stop.updates=1700", f"seed={seed}"],
             variants=[TRIAL],
-            processes=1,
             runs_dir=runs_dir,
         )
         for seed in (1, 2)

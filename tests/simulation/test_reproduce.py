@@ -102,6 +102,7 @@ def begun(run: RunFolder) -> str:
     return str(trials[0])
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_killed_sweep_goes_on_where_it_was(place: Path) -> None:
     """What had completed is not run again, what was under way goes on, and the rest follows."""
     begin_and_break_off(2, signal.SIGKILL)
@@ -189,6 +190,7 @@ def test_a_row_alone_keeps_the_others_on_the_page(place: Path) -> None:
     assert len(folders()) == 2
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_by_hand_counts(place: Path) -> None:
     """The command that the page gives for a cell makes what a sweep looks for, also if its question is reworded."""
     command = next(
@@ -211,6 +213,7 @@ def test_a_run_by_hand_counts(place: Path) -> None:
     assert rows(reproduced("--no-run"))["push"]["values"].keys() == {"1"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_cell_that_fails_does_not_end_the_sweep(place: Path) -> None:
     """It is reported, the others are measured, and the exit code says that something is missing."""
     scenario = place / "scenarios/tiny/digits.yaml"
@@ -268,6 +271,7 @@ def test_a_list_is_of_the_chosen_rows(place: Path) -> None:
     assert [cell["cell"] for cell in listed["cells"]] == ["adacomp"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_budget_is_spent_on_what_decides_most(place: Path) -> None:
     """What is there counts and says what the rest costs; what does not fit is not begun."""
     reproduced("--row", "asgd", "--seeds", "1")
@@ -290,6 +294,7 @@ def test_a_budget_is_spent_on_what_decides_most(place: Path) -> None:
     assert rows(answer)["difference"]["values"].keys() == {"1", "2"}
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_resumed_run_has_the_chosen_variants_alone(place: Path) -> None:
     """The other variants of its scenario do not follow."""
     begin_and_break_off(1, signal.SIGINT)

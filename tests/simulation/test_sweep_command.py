@@ -90,6 +90,7 @@ def test_a_sweep_is_run_and_read_again_without_a_run(place: Path) -> None:
     assert folders() == []
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_point_by_its_own_command_counts(place: Path) -> None:
     """The page's ordinary command makes the run that the sweep looks for; what was not run is said to be so."""
     one = ("--set", "sweep.over.fleet.edge.uplink=[16mbit]")
@@ -109,6 +110,7 @@ def test_a_point_by_its_own_command_counts(place: Path) -> None:
     assert [len(each["seeds"]) for each in found["sweep"]["points"]] == [1, 0]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_the_scenario_says_of_times_is_kept(place: Path) -> None:
     """An accuracy that is never reached is no failure."""
     text = SMALL.replace("batch_size: 10", "batch_size: 10, gradient_time: 7ms, compression_time: 1ms")
@@ -124,6 +126,7 @@ def test_what_the_scenario_says_of_times_is_kept(place: Path) -> None:
     assert "| top-k | 16mbit | not in 40 updates |" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_sweep_that_is_broken_off_goes_on(place: Path) -> None:
     """An interruption says how; the run that had completed and the measured times are kept."""
     write_sweep(place, SMALL.replace("16mbit,", "16mbit, 4mbit, 1mbit,").replace("over:", "methods: [top-k]\n  over:"))
@@ -148,6 +151,7 @@ def test_a_sweep_that_is_broken_off_goes_on(place: Path) -> None:
     assert codes.count(0) == 4
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_point_that_fails_does_not_end_the_sweep(place: Path) -> None:
     """The others are measured, and the exit code says that something is missing."""
     write_sweep(place, SMALL.replace("dense: {", "dense: { faults: [{ kill: server, at_update: 20 }],"))

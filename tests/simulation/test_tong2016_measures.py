@@ -1,9 +1,9 @@
 """What is measured of the report's runs, on a small run of the same kind."""
 
 import pytest
+from quick_runs import run as run_quickly
 from tong2016.measures import last_over_first
 
-import edgebed
 from edgebed.studies.finished import FinishedTrial
 
 SCENARIO = {
@@ -12,8 +12,8 @@ SCENARIO = {
     "method": {"preset": "synthetic-inputs", "learning": {"labels": False, "hidden_layers": 0}},
     "fleet": {"edge": {"count": 2}},
     "shards": {"cuts": "even"},
-    "evaluation": {"every": "400 updates"},
-    "stop": {"updates": 400},
+    "evaluation": {"every": "200 updates"},
+    "stop": {"updates": 200},
     "variants": {
         "even": {},
         "slow": {"fleet": {"edge": {"count": 1}, "last": {"count": 1, "compute_speed": 0.25}}},
@@ -25,7 +25,7 @@ SCENARIO = {
 @pytest.fixture(scope="module")
 def trials(tmp_path_factory):
     """By variant."""
-    run = edgebed.run(SCENARIO, runtime="simulation", processes=1, runs_dir=tmp_path_factory.mktemp("runs"))
+    run = run_quickly(SCENARIO, runtime="simulation", runs_dir=tmp_path_factory.mktemp("runs"))
     return {name: FinishedTrial.of(trial) for name, trial in run.trials.items()}
 
 

@@ -379,22 +379,24 @@ def reproduce(
 
     Rows that measure time run live. A page has the tables and charts.
     """
-    from edgebed.reports.live.progress import ProgressDisplay
-    from edgebed.reports.studies.study import Means, reproduce_all, reproduce_within, size_of
-    from edgebed.reports.studies.study import reproduce as run_paper
-    from edgebed.studies.cells.cells import check_rows
+    from edgebed.studies.cells.cells import check_rows, size_of
     from edgebed.studies.papers.registry import find_paper
 
     size = size_of(scale, seeds, first_seed)
     budget_s = None if budget is None else _duration(budget, no_run=no_run)
+    if budget_s is None and (list_rows or (paper is None and not no_run)):
+        _list(paper, rows or (), size, json=json)
+        return
+    from edgebed.reports.live.progress import ProgressDisplay
+    from edgebed.reports.studies.study import Means, reproduce_all, reproduce_within
+    from edgebed.reports.studies.study import reproduce as run_paper
+
     means = Means(
         resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
     )
-    if budget_s is not None and list_rows:
+    if list_rows:
+        assert budget_s is not None
         _list_missing(paper, rows or (), size, budget_s * jobs, output, means, json=json)
-        return
-    if (paper is None and budget_s is None and not no_run) or list_rows:
-        _list(paper, rows or (), size, json=json)
         return
     papers = _papers(paper, rows or ())
     chosen = {name: check_rows(find_paper(name), rows or ()) for name in papers}

@@ -1,6 +1,7 @@
 """The facts of this machine and of the software on it that a run depends on; they go into its manifest."""
 
 import datetime as dt
+import functools
 import os
 import platform
 import shutil
@@ -44,6 +45,7 @@ def in_container() -> bool:
     return os.environ.get("EDGEBED_CONTAINER") == "1"
 
 
+@functools.cache
 def _version(package: str) -> str | None:
     import importlib.metadata  # loads what reads e-mail, which only a run's start needs
 

@@ -7,6 +7,7 @@ name presets or parts are therefore laid first: the order in which options are g
 the same key.
 """
 
+import functools
 import json
 import math
 import re
@@ -22,6 +23,8 @@ from edgebed.scenario.source import SourceNode
 PLAIN = re.compile(r"[A-Za-z_][\w./:-]*[\w]|[0-9.]+[a-zA-Z]+", re.ASCII)
 """Texts that YAML reads as they are, such as names, import paths, rates and times; others are put into quotes."""
 WORDS = {"null", "true", "false"}
+OPTIONS_KEPT = 256
+"""Options that are not parsed again."""
 WHOLE = (("task", "split"), ("fleet", "*", "waiting"))  # paths of the mappings that are a choice of one key
 
 Settings: TypeAlias = Mapping[str, Any] | Sequence[str]
@@ -138,6 +141,7 @@ def _quoted(text: str) -> str:
     return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in quoted)
 
 
+@functools.lru_cache(OPTIONS_KEPT)
 def parse_set(option: str) -> tuple[tuple[str, ...], SourceNode]:
     """`a.b.c=value` -> its keys, and the tree `{a: {b: {c: value}}}`; ScenarioError if it is not of that form.
 

@@ -6,6 +6,7 @@ as ten; two equal keys are an error.
 """
 
 import datetime as dt
+import functools
 import io
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,6 +30,8 @@ OBJECTS = (("task", "model"), ("task", "data"))
 WIDTH = 120
 """Columns of a file that edgebed writes."""
 MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
+TREES_KEPT = 32
+"""Files that are not parsed again while they stay as they are."""
 REPEATED_MAX = 100_000
 """Values that aliases may add to those that are written out."""
 
@@ -93,8 +96,12 @@ def read_file(
     of a run, which a stranger may have written, is to be `read` by `core.reading`. `above`: the keys of a scenario
     under which the file's content stands.
     """
-    source = str(path)
-    text = _text(path, read)
+    return _tree(_text(path, read), str(path), what, example, above)
+
+
+@functools.lru_cache(TREES_KEPT)
+def _tree(text: str, source: str, what: str, example: str, above: tuple[str, ...]) -> SourceNode:
+    """Return the tree of a text; the same for the same text, since nobody changes a tree, and YAML is slow to parse."""
     value = parse(text, source)
     if value is None:
         raise ScenarioError(f"{source}: the file is empty; {what} begins with `{example}`.")

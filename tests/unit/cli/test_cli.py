@@ -218,6 +218,7 @@ def test_ls_lists_runs_with_their_badges(edgebed, runs):
     ]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_report_is_made_anew(edgebed, runs, tmp_path):
     """Into the run's folder or where -o says; its path is printed."""
     run = make_run(runs)
@@ -455,6 +456,7 @@ def test_a_report_goes_only_where_it_can(edgebed, runs, tmp_path):
     assert edgebed("report", "tiny", "-o", "/dev/null")[0] == 2
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words",

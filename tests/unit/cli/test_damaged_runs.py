@@ -1,6 +1,7 @@
 """Runs that are damaged, or a stranger's: each command says which file, which line and why, and nothing hangs."""
 
 import os
+import shutil
 import sys
 
 import numpy as np
@@ -9,6 +10,7 @@ from finished_runs import RISING, finished_run
 
 from edgebed.cli import main as cli
 from edgebed.core.fingerprint import fingerprint
+from edgebed.journal.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow
 
@@ -29,16 +31,23 @@ def edgebed(monkeypatch, capsys):
     return call
 
 
-@pytest.fixture
-def run(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
     """A run of one trial, asgd, that broke off: it can be gone on with."""
+    return finished_run(
+        tmp_path_factory.mktemp("runs"), {"asgd": RISING}, sets=["variants.adacomp=null"], outcome=None,
+        code=fingerprint(), options=OPTIONS,
+    ).folder  # fmt: skip
+
+
+@pytest.fixture
+def run(whole, tmp_path, monkeypatch):
+    """A copy of it."""
     monkeypatch.setenv("EDGEBED_RUNS_DIR", str(tmp_path / "runs"))
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.chdir(tmp_path)
-    return finished_run(
-        tmp_path / "runs", {"asgd": RISING}, sets=["variants.adacomp=null"], outcome=None, code=fingerprint(),
-        options=OPTIONS,
-    ).folder  # fmt: skip
+    shutil.copytree(whole.path.parents[1], tmp_path / "runs", symlinks=True)
+    return RunFolder(tmp_path / "runs" / whole.name)
 
 
 def with_line(line):
@@ -131,13 +140,13 @@ def test_who_follows_a_journal_is_told_as_well(edgebed, run, command, name):
 
 def test_a_damaged_run_does_not_hide_the_others(edgebed, run, tmp_path):
     """The list has a line for it, and the reason beside."""
-    whole = finished_run(tmp_path / "runs", {"asgd": RISING, "adacomp": RISING})
+    other = finished_run(tmp_path / "runs", {"asgd": RISING, "adacomp": RISING})
     (run.path / "manifest.json").write_bytes(b'{"trials":5}')
     code, printed = edgebed("ls")
 
     assert code == 0
     assert "damaged" in printed
-    assert whole.folder.name in printed
+    assert other.folder.name in printed
     assert "manifest.json: not readable as a manifest: Expected `array`, got `int` - at `$.trials`" in printed
 
 
@@ -202,6 +211,7 @@ CHECKPOINTS = {
 }
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(("damage", "cause"), CHECKPOINTS.values(), ids=CHECKPOINTS)
 def test_a_run_does_not_go_on_from_a_foreign_checkpoint(edgebed, run, damage, cause):
     """Whatever is wrong with it is said before any node begins."""
@@ -227,6 +237,7 @@ def test_a_run_does_not_go_on_through_a_link(edgebed, run, tmp_path, name):
     assert f"{place}: it is a link to {tmp_path / 'elsewhere/there'}" in printed
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_report_replaces_a_link_and_not_what_it_leads_to(edgebed, run, tmp_path):
     """One that the user names with --output is followed, see test_cli.py."""
     (tmp_path / "precious").write_text("precious")

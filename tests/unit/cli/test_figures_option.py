@@ -1,6 +1,7 @@
 """`--figures` of the commands that make pages: every chart as SVG and PNG, and nothing else changed."""
 
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,12 +20,22 @@ Called = tuple[int, str, str]
 CURVES = [f"accuracy-against-{axis}" for axis in ("bytes-down", "bytes-up", "bytes-up-and-down", "time", "updates")]
 
 
-@pytest.fixture
-def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Called]:
-    """Calls edgebed in a folder with two runs, a paper and a sweep; gives exit code, standard output and error."""
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of four runs, two seeds in each of two runtimes."""
+    folder = tmp_path_factory.mktemp("runs")
     for runtime in ("simulation", "process"):
         for seed in (1, 2):
-            finished_run(tmp_path / "runs", {"asgd": RISING, "adacomp": RISING}, seed=seed, runtime=runtime)
+            finished_run(folder, {"asgd": RISING, "adacomp": RISING}, seed=seed, runtime=runtime)
+    return folder
+
+
+@pytest.fixture
+def call(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Called]:
+    """Calls edgebed in a folder with these runs, a paper and a sweep; gives exit code, standard output and error."""
+    shutil.copytree(runs, tmp_path / "runs", symlinks=True)
     write_paper(tmp_path)
     write_sweep(tmp_path)
     monkeypatch.chdir(tmp_path)

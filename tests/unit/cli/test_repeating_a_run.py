@@ -12,7 +12,7 @@ from edgebed.cli import main as cli
 from edgebed.reports.run.report import report_page
 from edgebed.reports.writing.html import to_html
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 SCENARIO = """
 name: tiny

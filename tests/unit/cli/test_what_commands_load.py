@@ -85,6 +85,11 @@ def test_built_in_models_and_data_are_planned_without_torch(modules, tmp_path, c
     assert modules(command, path) & (HEAVY | {"rich", "urllib.request"}) == set()
 
 
+def test_rows_of_a_paper_are_listed_without_what_runs_them(modules):
+    """With their cells, whose scenarios are read."""
+    assert modules("reproduce", "hardy2017", "--list") & HEAVY == set()
+
+
 def test_a_simulated_run_begins_without_what_draws_its_report(modules, tmp_path):
     """Nor with an engine's client: what it takes until its trial ends is little beyond torch."""
     path = tmp_path / "tiny.yaml"

@@ -45,6 +45,7 @@ def test_a_trial_that_learnt_nothing_does_not_decide_to_what_accuracy_is_told(tm
     assert best == "Best accuracy: asgd 98.00 %, adacomp 11.00 %."
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("trials", [{}, {"asgd": []}])
 def test_a_run_without_an_evaluation_has_no_answer(tmp_path, trials):
     """And a page all the same."""
@@ -68,6 +69,7 @@ def test_badge_answer_and_chart_come_before_everything_else(sample_run):
     assert places == sorted(places)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_rows_and_columns_without_a_value_are_left_out(tmp_path):
     """Nothing died, nothing was started, no link was limited, as the trial was simulated."""
     entries = list(sample_entries())
@@ -83,6 +85,7 @@ def test_rows_and_columns_without_a_value_are_left_out(tmp_path):
     assert "final accuracy" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_conditions_that_are_the_same_in_all_trials_are_told_once(sample_run):
     """Under the names of both."""
     section = to_html(report_page(sample_run)).split("<h2>Did the conditions hold?</h2>")[1].split("<h2>")[0]

@@ -158,6 +158,7 @@ def test_what_a_run_says_cannot_become_html(tmp_path, make_sample_run, make_samp
     assert text_of(document).count(attack) >= 8
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_that_was_killed_has_a_report(tmp_path, make_sample_run, make_sample_entries):
     """No end, a cut last line and a trial that never began: said, not hidden."""
     run = make_sample_run(tmp_path, {"asgd": list(make_sample_entries())[:200], "adacomp": []})
@@ -187,6 +188,7 @@ def test_a_run_without_updates_or_journal_has_a_report(tmp_path, make_sample_run
     assert "No trial has begun" in text_of(rendered(load(run.path)))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_has_the_last_words_of_a_node_that_died(tmp_path, make_sample_run, make_sample_entries):
     """The last twenty lines of its log, escaped, where to read more, and a warning at the top."""
     death = (5.0, "controller", records.Node(name="edge-0", state="died", reason="killed by SIGKILL"))
@@ -200,6 +202,7 @@ def test_the_report_has_the_last_words_of_a_node_that_died(tmp_path, make_sample
     assert "asgd: 1 worker died, 0 missing" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_from_python_says_how_it_can_be_repeated(sample_run):
     """Without a file there is no command."""
     sample_run.folder.write_manifest(seed=7, runtime="process", command=["python", "-c", "x"], trials=["asgd"])
@@ -218,6 +221,7 @@ def fleet_tables(document):
     return found
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_each_trial_is_shown_with_its_own_fleet(tmp_path, make_sample_run, make_sample_plan, make_sample_entries):
     """Trials of one fleet share a table; another cap, other data or other nodes make another one."""
     entries = list(make_sample_entries(updates=40))
@@ -239,6 +243,7 @@ def test_each_trial_is_shown_with_its_own_fleet(tmp_path, make_sample_run, make_
     assert few["server"] == ["server", "–", "–", "1", "0", "–"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_fleet_that_all_trials_have_is_one_table(sample_run):
     """Without a heading of its own."""
     ((heading, rows),) = fleet_tables(rendered(sample_run))
@@ -248,6 +253,7 @@ def test_a_fleet_that_all_trials_have_is_one_table(sample_run):
     assert len(rows) == 1 + 2 + 4
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_an_update_of_shards_is_no_one_nodes(tmp_path, make_sample_run, make_sample_plan):
     """None has a number of its own, not even 0."""
     run = make_sample_run(tmp_path, {"asgd": []})
@@ -260,6 +266,7 @@ def test_an_update_of_shards_is_no_one_nodes(tmp_path, make_sample_run, make_sam
     assert {cells[5] for name, cells in rows.items() if name != "node"} == {"–"}
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -282,6 +289,7 @@ SINCE_TRAINING = "Times count from the start of training; what came before it is
 SINCE_LAUNCH = "Training of {} has not begun; there, times count from the launch."
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("begun", "text"),
     [
@@ -307,6 +315,7 @@ def test_incidents_say_what_their_times_count_from(tmp_path, make_sample_run, be
         assert f"{name} {'1.00' if name in begun else '4.00'} s edge-0 missing: no hello" in shown
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_the_log_took_and_saved_is_in_the_report(make_sample_run, tmp_path):
     """Of each start that found something in it; nothing is said of a server without a log."""
     run = make_sample_run(tmp_path)

@@ -94,6 +94,7 @@ def test_the_verdict_changes_the_exit_code_only_where_it_is_expected(tmp_path, p
     assert run.summary.trials[0].fidelity.verdict == ("degraded" if problem else "trusted")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_simulation_is_not_judged_by_whether_it_can_be_trusted(tmp_path):
     """It measures no conditions: that is said, and fails nothing; other expectations are judged."""
     run = run_of(tmp_path, expects_trusted=True, runtime="simulation")
@@ -159,6 +160,7 @@ def test_the_terminal_has_a_line_for_each_trial(tmp_path):
     assert "✗ adacomp: verdict degraded, expected == trusted" in degraded
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_report_asks_whether_the_conditions_held(tmp_path):
     """With the reason, and a row for each class and node."""
     page = to_html(report_page(run_of(tmp_path, problem=PROBLEM)))

@@ -94,6 +94,17 @@ def test_a_legend_has_as_many_columns_as_fit():
     assert 72 * SIZE[1] < height[3] < height[20] < height[90]
 
 
+def test_names_longer_than_a_chart_leave_room_for_what_it_shows():
+    """They are cut off at the left, and no error."""
+
+    def plot(axes):
+        axes.plot([0, 1], [0, 1], label="a")
+        axes.set_yticks([0, 1], ["x" * 100, "y"])
+
+    first, last = Chart("Long", plot).data.points
+    assert last.at[0] - first.at[0] > 0.1 * 72 * SIZE[0]
+
+
 def test_a_page_shows_what_there_is_to_show():
     """A wide chart has a row of its own."""
     text = to_html(Page(name="tiny", parts=[Figures([line("Narrow <x>"), NOTHING, line("Wide", size=(9.0, 3.0))])]))

@@ -41,6 +41,7 @@ def lines(root):
     return [dict(zip(HEAD, row, strict=True)) for row in grid.rows]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_run_writes_the_page_of_all_runs(tmp_path):
     """With a link to its report, when it began, what came of it and its key figures; one line more for one run more."""
     first = edgebed.run(TINY, runtime="simulation", processes=1, runs_dir=tmp_path)
@@ -113,6 +114,7 @@ def test_a_line_says_what_the_summary_says(tmp_path):
         }
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_page_that_cannot_be_written_costs_no_run_its_report(tmp_path, capsys):
     """It is said."""
     run = over(finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}))

@@ -320,6 +320,7 @@ def test_the_start_up_takes_two_lines_that_fit(tmp_path, make_sample_run, make_s
     assert "\nasgd: every worker had an accepted update after " in text
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [40, 60, 80])
 def test_a_narrow_table_keeps_its_first_column(tmp_path, make_sample_run, make_sample_entries, monkeypatch, width):

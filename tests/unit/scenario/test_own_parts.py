@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from quick_runs import run as run_quickly
 
 import edgebed
 from edgebed.core.errors import EdgebedError, ScenarioError
@@ -249,7 +250,7 @@ def test_a_part_that_fails_later_ends_the_trial_with_node_step_and_line(folder, 
     (folder / "s.yaml").write_text(good)
     sets = [f"method.{option}", "method.local_work=gradient-step", "stop.updates=40", "fleet.edge.memory=null"]
     with pytest.raises(EdgebedError) as caught:
-        edgebed.run("s.yaml", runtime="simulation", set=sets, runs_dir=folder / "runs", processes=1)
+        run_quickly("s.yaml", runtime="simulation", set=sets, runs_dir=folder / "runs")
     run = edgebed.load("small", runs_dir=folder / "runs")
 
     assert str(caught.value) == f"{says} ({folder}/own_all.py:{line_of(at)})"
@@ -281,7 +282,7 @@ def test_a_run_with_own_parts_is_resumed_from_its_own_folder(folder, good):
         (folder / name).rename(folder / "beside" / name)
     (folder / "beside/s.yaml").write_text(good)
     sets = ["method.compression=own_all:All", "faults=[{own_faults:Nap: edge-0, at: 10ms}]", "fleet.edge.memory=null"]
-    run = edgebed.run("beside/s.yaml", runtime="simulation", set=sets, runs_dir="runs", processes=1)
+    run = run_quickly("beside/s.yaml", runtime="simulation", set=sets, runs_dir="runs")
 
     with pytest.raises(ScenarioError, match="is complete: there is nothing to resume"):
         edgebed.resume(str(run.path), runs_dir="runs")

@@ -109,12 +109,14 @@ def test_json_alone(simulated, compare):
     assert not (simulated / "comparison.html").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_one_run_with_one_seed(simulated, compare):
     """Its variants are compared without intervals, and that is said."""
     code, out, _ = compare("small", "--runs-dir", simulated)
     assert (code, "1 seed in every arm: there is no interval" in out, "±" in out) == (0, True, False)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_spreadsheet(tmp_path, compare):
     """One line a trial; what was never reached is empty; `-` is standard output alone."""
     finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 0.5, 0.6)})
@@ -129,6 +131,7 @@ def test_a_spreadsheet(tmp_path, compare):
     ]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_never_reached_says_so(tmp_path, compare):
     """In no seed, or in some of them."""
     for seed, best in ((1, 0.96), (2, 0.9)):
@@ -139,6 +142,7 @@ def test_what_is_never_reached_says_so(tmp_path, compare):
     assert "in 1 of 2 seeds" in out
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_another_task_is_refused(tmp_path, compare):
     """Its numbers say nothing of methods; whoever insists reads first what differs, on the page as well."""
     finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
@@ -157,6 +161,7 @@ def test_another_task_is_refused(tmp_path, compare):
     assert page.index("does not train the task") < page.index("Whole trials")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_another_split_is_the_first_thing_said(tmp_path, compare):
     """It is compared, since that may be the question."""
     finished_run(tmp_path, {"asgd": RISING})
@@ -168,6 +173,7 @@ def test_another_split_is_the_first_thing_said(tmp_path, compare):
     assert "0.1" in out.splitlines()[0]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_seeds_would_find_is_said(tmp_path, compare):
     """In eight of ten studies, and how many differences chance alone would make; of one seed nothing."""
     for seed, best in ((1, 0.96), (2, 0.9), (3, 0.93)):
@@ -185,6 +191,7 @@ def test_what_seeds_would_find_is_said(tmp_path, compare):
     assert "chance alone" not in one
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_has_not_completed_is_flagged(tmp_path, compare):
     """It is left out by name; alone it is refused."""
     finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
@@ -196,6 +203,7 @@ def test_what_has_not_completed_is_flagged(tmp_path, compare):
     assert "error: nothing to compare: no trial has completed" in err
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_narrow_terminal_keeps_what_matters_most(tmp_path, compare, monkeypatch):
     """No line is wider, and the best accuracy and the bytes up and down stay."""
     monkeypatch.setenv("COLUMNS", "60")

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from quick_runs import run as run_quickly
 from rich.console import Console
 from swept_result import METHODS, RATES, swept
 from tiny_sweep import SWEEP, write_sweep
 
-import edgebed
 from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.device_core import Core
 from edgebed.core.errors import EdgebedError, ScenarioError
@@ -27,6 +27,7 @@ from edgebed.reports.studies.sweep_charts import cell_lines, factor_text, layout
 from edgebed.reports.studies.sweep_curves import QUANTITIES, curves_of, places_of
 from edgebed.reports.studies.sweep_page import sweep_page
 from edgebed.reports.writing.markdown import to_markdown, write
+from edgebed.reports.writing.page import charts_in
 from edgebed.reports.writing.terminal import show
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.statistics import probability_below_one
@@ -171,7 +172,7 @@ def finished(tmp_path: Path) -> FinishedTrial:
         "method": {"preset": "fedbuff", "aggregation": {"count": 2}}, "fleet": {"edge": {"count": 6}},
         "stop": {"updates": 60},
     }  # fmt: skip
-    run = edgebed.run(scenario, runtime="simulation", processes=1, runs_dir=tmp_path)
+    run = run_quickly(scenario, runtime="simulation", runs_dir=tmp_path)
     return FinishedTrial.of(next(iter(run.trials.values())))
 
 
@@ -294,13 +295,13 @@ def test_a_sweep_is_drawn_against_each_of_its_axes(
     drawn = maps_of(result)
     assert [chart.title for chart in drawn] == [f"Who is first{where}" for where in maps]
     assert "A dense" in drawn[0].svg or "B top-k" in drawn[0].svg
+    assert drawn[0].svg == maps_of(result)[0].svg
     for label, wheres in facets.items():
         for measure, quantity in QUANTITIES.items():
             charts = curves_of(result, measure, axes[label])
             assert [chart.title for chart in charts] == [f"{quantity.title} against {label}{where}" for where in wheres]
             assert {point.name for point in charts[0].data.points} == {"dense", "top-k"}  # slow never gets there
-            assert charts[0].svg == curves_of(result, measure, axes[label])[0].svg
-    titles = [chart.title for chart in sweep_page(result, "edgebed sweep").charts]
+    titles = [chart.title for chart in charts_in(sweep_page(result, "edgebed sweep").parts)]
     assert len(set(titles)) == len(titles)
     assert {title.partition(" against ")[2].partition(",")[0] for title in titles} - {""} == facets.keys() | (
         {layout_of(tuple(axes.values())).columns.label}
@@ -375,6 +376,7 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
             assert (tmp_path / line.partition("](")[2].rstrip(")")).read_text().startswith("<svg")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_seeds_decide_who_is_first() -> None:
     """The first line counts the places where they do, and says what chance alone would give."""
     text = text_of(swept({"fleet.edge.uplink": RATES}, seeds=3))
@@ -383,6 +385,7 @@ def test_seeds_decide_who_is_first() -> None:
     assert "4 places were tested; did nobody differ, chance alone would still give up to 0.4 of them" in text
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_lead_that_seeds_leave_open_is_said_to_be_open() -> None:
     """At no place surely first: that stands beside how often it is first."""
     result = swept({"fleet.edge.uplink": RATES}, seeds=3)
@@ -405,6 +408,7 @@ def test_what_a_method_is_not_is_said(tmp_path: Path) -> None:
     assert "Neither bytes nor accuracies are those of the paper's method" in note
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_terminal_has_a_row_for_each_point() -> None:
     """Spreads over seeds beside their means; pairs that cross below."""
     stream = io.StringIO()

@@ -1,14 +1,16 @@
 """What can be reproduced of a paper: its tables, rows and cells, for people and for programs."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edgebed.core.quantities import UNMEASURED, count_text, seconds_text
 from edgebed.reports.writing.page import Grid, Paragraph, Part, Section, Span
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, runs_of_row
 from edgebed.studies.claims_text import claim_text, share_text
 from edgebed.studies.papers.paper import Paper
-from edgebed.studies.reproduction.budget import Candidate, within
+
+if TYPE_CHECKING:
+    from edgebed.studies.reproduction.budget import Candidate
 
 ROW_HEAD = ("row", "what", "paper", "cells", "seeds")
 MISSING_HEAD = ("paper", "cell", "seed", "updates", "takes", "rows decided", "chosen")
@@ -46,8 +48,10 @@ def paper_list(paper: Paper, cells: PaperCells, size: Size) -> Iterator[Part]:
     )
 
 
-def missing_list(missing: Sequence[Candidate], budget_s: float) -> Iterator[Part]:
+def missing_list(missing: "Sequence[Candidate]", budget_s: float) -> Iterator[Part]:
     """The runs that papers lack, best first, which of them fit into the budget, and what all would take."""
+    from edgebed.studies.reproduction.budget import within  # it loads torch, which a list of rows does not need
+
     chosen = within(missing, budget_s)
     rows = [
         (

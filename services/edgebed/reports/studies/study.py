@@ -33,7 +33,7 @@ from edgebed.running.run import ProgressLike, refuse_objects, without_report
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.studies.agreement.agreeing import Agreements, arms_by_trial, judge, run_all
 from edgebed.studies.arms import gather
-from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows
+from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, size_of
 from edgebed.studies.cells.result_cache import FILE, ResultCache
 from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.cells.spreading import executing
@@ -122,13 +122,6 @@ def folder_of(output: str | Path | None, default: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise ScenarioError(f"--output: {folder} is not a folder; the page and its charts need one")
     return folder
-
-
-def size_of(scale: float | None, seeds: int | None, first_seed: int = 1) -> Size:
-    """Return the size of a reproduction; ScenarioError where the scale is no share."""
-    if scale is not None and not 0 < scale <= 1:
-        raise ScenarioError(f"--scale: {scale:g} is no share of the paper's updates; above 0 and at most 1")
-    return Size(scale, seeds, first_seed)
 
 
 def reproduce(

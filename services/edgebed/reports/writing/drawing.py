@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.figure import Figure
@@ -78,6 +79,12 @@ GROUPED_MIN = 10_000
 """Number from which on an axis that reaches it has commas in its numbers."""
 GROUPED_TICKS_MAX = 6
 """Number of spaces between such numbers along an axis, so that they do not touch."""
+MARGINS = (42.0, 32.0, 4.0, 4.0)
+"""What ticks and titles usually take at the left, the bottom, the right and the top of axes, in points."""
+MARGINS_MAX = (0.8, 0.8, 0.15, 0.15)
+"""What they take at most, as shares of the figure, however long titles are."""
+PAD = 3.0
+"""Room around what is drawn, in points."""
 PRINTED_DPI = 300
 PIXELS_AN_INCH = 96
 POINTS_AN_INCH = 72
@@ -153,7 +160,7 @@ class Chart:
         """The chart as a file, and its points; nothing of both where nothing was plotted."""
         style: Any = {**STYLE, "svg.fonttype": letters, "svg.hashsalt": f"edgebed-{self.title}"}
         with mpl.rc_context(style):
-            figure = Figure(figsize=self.size, dpi=POINTS_AN_INCH, layout="constrained")
+            figure = Figure(figsize=self.size, dpi=POINTS_AN_INCH)
             axes = figure.add_subplot()
             self.plot(axes)
             if not axes.has_data():
@@ -161,12 +168,7 @@ class Chart:
             for axis in (axes.xaxis, axes.yaxis):
                 axis.label.set_gid(AXIS_TITLE)
                 _group_digits(axis)
-            if self.num_lines > 1:
-                _add_legend(figure, axes)
-            engine = figure.get_layout_engine()
-            assert engine
-            engine.execute(figure)
-            figure.set_layout_engine(None)  # `savefig` would draw once more to find the layout
+            _lay_out(figure, axes, _add_legend(figure, axes) if self.num_lines > 1 else 0.0)
             data = read_axes(axes)
             output = io.BytesIO()
             figure.savefig(output, **how)
@@ -253,15 +255,35 @@ def _group_digits(axis: XAxis | YAxis) -> None:
             axis.set_major_locator(MaxNLocator(GROUPED_TICKS_MAX, steps=(1, 2, 2.5, 5, 10)))
 
 
-def _add_legend(figure: Figure, axes: Axes) -> None:
-    """Add a legend below the axes, in as many columns as fit; the figure grows by it."""
+def _add_legend(figure: Figure, axes: Axes) -> float:
+    """Add a legend at the bottom, in as many columns as fit, by which the figure grows; return its top in points."""
     names = axes.get_legend_handles_labels()[1]
     width, height = figure.get_size_inches()
     needed = HANDLE_WIDTH + LETTER_WIDTH * max(map(len, names), default=0)
     columns = max(1, min(len(names), LEGEND_COLUMNS_MAX, int(width / needed)))
     rows = -(-len(names) // columns)
     figure.set_size_inches(max(width, needed), height + LEGEND_ROW_HEIGHT * rows)
-    figure.legend(loc="outside lower center", ncols=columns)
+    legend = figure.legend(loc="lower center", ncols=columns, borderaxespad=PAD / STYLE["font.size"])
+    box = legend.get_tightbbox()
+    assert box
+    return float(box.y1)
+
+
+def _lay_out(figure: Figure, axes: Axes, below: float) -> None:
+    """Give the axes the room that is left by their ticks and titles, above `below`, in points.
+
+    Ticks and titles are measured once, around axes of nearly the final size: matplotlib's own layouts take longer.
+    """
+
+    def place(left: float, bottom: float, right: float, top: float) -> None:
+        taken = (left, below + bottom, right, top) / np.tile(figure.bbox.size, 2)
+        left, bottom, right, top = np.minimum(taken, MARGINS_MAX)
+        figure.subplots_adjust(left, bottom, 1 - right, 1 - top)
+
+    place(*MARGINS)
+    inner, outer = axes.get_window_extent(), axes.get_tightbbox(for_layout_only=True)
+    assert outer
+    place(*(np.subtract(inner.min, outer.min) + PAD), *(np.subtract(outer.max, inner.max) + PAD))
 
 
 def _tidy(svg: str) -> str:

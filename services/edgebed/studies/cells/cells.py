@@ -64,6 +64,13 @@ class CellSpec:
         return shlex.join([*words, *(word for each in self.sets for word in ("--set", each))])
 
 
+def size_of(scale: float | None, seeds: int | None, first_seed: int = 1) -> Size:
+    """The size of a reproduction; ScenarioError where the scale is no share."""
+    if scale is not None and not 0 < scale <= 1:
+        raise ScenarioError(f"--scale: {scale:g} is no share of the paper's updates; above 0 and at most 1")
+    return Size(scale, seeds, first_seed)
+
+
 def check_rows(paper: Paper, rows: Iterable[str]) -> list[str]:
     """The rows that are named, in the paper's order, all if none is; ScenarioError with the rows there are."""
     named = dict.fromkeys(rows)
@@ -101,6 +108,7 @@ class CellSpecs:
         self.folder = folder
         self.place = place
         self._scenarios: dict[Path, Scenario] = {}
+        self._specs: dict[CellRun, CellSpec] = {}
         self._plans: dict[CellRun, Plan] = {}
 
     def scenario(self, cell: str) -> Scenario:
@@ -112,6 +120,11 @@ class CellSpecs:
 
     def spec(self, run: CellRun) -> CellSpec:
         """The recipe of a run; ScenarioError where its scenario file is unfit."""
+        if run not in self._specs:
+            self._specs[run] = self._spec(run)
+        return self._specs[run]
+
+    def _spec(self, run: CellRun) -> CellSpec:
         cell = self.declared[run.cell]
         path = self.folder / cell.scenario
         trial = self.scenario(run.cell).trials[cell.variant]

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from edgebed.core import chance
-from edgebed.studies.statistics import CONFIDENCE, interval
+from edgebed.studies.statistics import CONFIDENCE, interval, t_probability, t_quantile
 
 T = TypeVar("T")
 RESAMPLES = 2000
@@ -103,11 +103,11 @@ def pooled_tau(by_scenario: Sequence[Sequence[int]]) -> Tau:
 
 def share_interval(count: int, total: int) -> tuple[float, float]:
     """The exact 95 % interval of a share of which `count` of `total` were seen (Clopper and Pearson)."""
-    from scipy import stats
+    from scipy.special import betaincinv
 
     tail = (1 - CONFIDENCE) / 2
-    low = float(stats.beta.ppf(tail, count, total - count + 1)) if count else 0.0
-    high = float(stats.beta.ppf(1 - tail, count + 1, total - count)) if count < total else 1.0
+    low = float(betaincinv(count, total - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, total - count, 1 - tail)) if count < total else 1.0
     return low, high
 
 
@@ -158,13 +158,11 @@ def equivalence(differences: Sequence[float], margin: float) -> Equivalence:
 
 
 def _p(mean: float, half: float, count: int, margin: float) -> float:
-    from scipy import stats
-
     room = margin - abs(mean)
     if half <= 0:
         return 0.0 if room > 0 else 1.0
-    error = half / float(stats.t.ppf(1 - TEST_LEVEL, count - 1))
-    return float(stats.t.sf(room / error, count - 1))
+    error = half / t_quantile(1 - TEST_LEVEL, count - 1)
+    return t_probability(-room / error, count - 1)
 
 
 def bootstrap(groups: Sequence[T], measure: Callable[[list[T]], Sequence[float]]) -> list[tuple[float, float]]:
