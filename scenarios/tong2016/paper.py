@@ -8,6 +8,7 @@ from edgebed.studies.papers.measuring import accuracy, accuracy_at, difference, 
 from edgebed.studies.papers.paper import AtLeast, Cell, Claim, Curve, Headline, Measure, Near, Paper, Row, Sign, Table
 
 from . import containers
+from .causes import INITIAL_VALUES, LONGER_STEPS
 from .measures import last_over_first
 
 EPOCHS = 4
@@ -76,17 +77,6 @@ EARLY = {50: 43, 100: 50, 150: 56, 200: 64}
 """Accuracies by steps in figure 16, which has other values of the first steps with synthetic gradients than figure 14.
 """
 
-LONGER_STEPS = (
-    "The report's curve is that of steps ten times as long. With 0.1 in the place of 0.01 the mean of three seeds is "
-    "within five points of the report's after 1,000, 2,000 and 10,000 steps, with synthetic gradients and with layer 1 "
-    "blocked (rows `ten-times`); and the report's figure 16, synthetic gradients with 0.01, goes up as its figure 15 "
-    "does, back-propagation with 0.1. In the authors' programs a module predicts gradients of weights, and is taught "
-    "those of a layer's summed outputs, so that its learning rate is no measure of a step."
-)
-INITIAL_VALUES = (
-    "Values depend on the seed by up to twenty points here, with initial weights as in the authors' programs. The "
-    "report has one seed."
-)
 OTHER_RATE = "The report has this curve with 0.01."
 OTHER_LOSS = "Not in the report, whose curves may be of different losses."
 
