@@ -21,6 +21,7 @@ CELLS = both_ways(
     "task.gradient_time=15ms",
     "evaluation.every=125 updates",
     scale=SCALE,
+    seeds=5,
 )
 
 
