@@ -54,9 +54,9 @@ def rate_row(ending: str) -> Row:
 
 TABLE = Table(
     title="Tables 1 and 2 in containers",
-    text="Four containers with a quarter of a core, 500 MB, 50 mbit up and 100 down make a thousandth of the iterations. A "
-    "point of accuracy or of the share that is sent, and a tenth of the ratio of rates, are what they may differ by "
-    "from virtual time at the same size, stated before the runs.",
+    text="Four containers with a quarter of a core, 500 MB, 50 mbit up and 100 down make a thousandth of the "
+    "iterations. A point of accuracy or of the share that is sent, and a tenth of the ratio of rates, are"
+    " what they may differ by from virtual time at the same size, stated before the runs.",
     rows={
         **confirming_rows("std-over-esgd", std_row, 1.0),
         **confirming_rows("esgd-over-tuned-threshold", threshold_row, 1.0),
