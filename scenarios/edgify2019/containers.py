@@ -50,8 +50,8 @@ def rate_row(name: str, ending: str) -> Row:
 
 TABLE = Table(
     title="Large batch in containers",
-    text=f"Four containers with a quarter of a core, 1 GB, 10 mbit up and 20 down make the first {UPDATES // 4}"
-    " rounds. A point of accuracy, two per cent of the size of a push and a tenth of the ratio of rates "
+    text=f"Four containers with a quarter of a core, 1 GB, 10 mbit up and 20 down make the first {UPDATES // 4} "
+    "rounds. A point of accuracy, two per cent of the size of a push and a tenth of the ratio of rates "
     "are what they may differ by from virtual time at the same size, stated before the runs.",
     rows={
         key: row
