@@ -1,8 +1,8 @@
 """What compression costs and saves by large batch, measured again in containers with capped processors and links."""
 
 from edgebed.studies.papers.confirming import both_ways, confirming_rows
-from edgebed.studies.papers.measuring import difference, of_summary, ratio, times, updates_per_s
-from edgebed.studies.papers.paper import Cell, Measure, Row, Table
+from edgebed.studies.papers.measuring import difference, final_accuracy, of_summary, ratio, updates_per_s
+from edgebed.studies.papers.paper import Cell, Row, Table
 
 UPDATES = 800
 """200 rounds of four workers, half an epoch."""
@@ -22,15 +22,10 @@ CELLS = both_ways(
 )
 
 
-def accuracy(cell: str) -> Measure:
-    """A measure: accuracy of the last model on test images, in per cent."""
-    return times(of_summary(cell, "final_accuracy"), 100)
-
-
 def keeps_row(name: str, ending: str) -> Row:
     """What compression changes in the accuracy."""
     cells = (f"{name}{ending}", f"{BASELINE}{ending}")
-    measure = difference(accuracy(cells[0]), accuracy(cells[1]))
+    measure = difference(final_accuracy(cells[0]), final_accuracy(cells[1]))
     return Row(what=f"Large batch: {WHAT[name]}, less none", cells=cells, measure=measure, unit="points")
 
 

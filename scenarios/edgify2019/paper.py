@@ -8,14 +8,13 @@ value from one of them, it follows from the post's words.
 from collections.abc import Callable
 from dataclasses import replace
 
-from edgebed.studies.papers.measuring import difference, of_summary, ratio, times
+from edgebed.studies.papers.measuring import difference, final_accuracy, of_summary, ratio
 from edgebed.studies.papers.paper import (
     AtLeast,
     Cell,
     Claim,
     Curve,
     Headline,
-    Measure,
     Near,
     Paper,
     Row,
@@ -379,20 +378,16 @@ TOTALS = Table(
 )
 
 
-def accuracy(cell: str) -> Measure:
-    """A measure: accuracy of the last model on test images, in per cent."""
-    return times(of_summary(cell, "final_accuracy"), 100)
-
-
 def accuracy_row(cell: str, claim: Claim | None = None, note: str = "") -> Row:
     """A row for the accuracy of the last model."""
     cause = SMALLER_NET if claim else ""
-    return Row(what=WHAT[cell], cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=cause)
+    measure = final_accuracy(cell)
+    return Row(what=WHAT[cell], cells=(cell,), measure=measure, unit="%", claim=claim, note=note, cause=cause)
 
 
 def over_row(cell: str, baseline: str, what: str, claim: Claim | None, note: str = "") -> Row:
     """A row for how many points one cell is better than another, seed by seed."""
-    measure = difference(accuracy(cell), accuracy(baseline))
+    measure = difference(final_accuracy(cell), final_accuracy(baseline))
     return Row(what=what, cells=(cell, baseline), measure=measure, unit="points", claim=claim, note=note)
 
 

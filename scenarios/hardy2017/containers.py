@@ -1,5 +1,6 @@
 """What figure 3 says, measured again in containers: twenty workers with capped processors and shaped links."""
 
+from edgebed.studies.claims_text import share_text
 from edgebed.studies.measures import reach
 from edgebed.studies.papers.confirming import both_ways, confirming_rows
 from edgebed.studies.papers.measuring import difference, ratio, reached_by
@@ -60,7 +61,7 @@ def ingress_row(ending: str) -> Row:
 
     asgd, adacomp = of_both(ending)
     return Row(
-        what=f"Ingress to {REACHED:.0%}: ASGD's over AdaComp's, our encoding".replace("%", " %"),
+        what=f"Ingress to {share_text(REACHED)}: ASGD's over AdaComp's, our encoding",
         cells=(asgd, adacomp), measure=ratio(to(asgd), to(adacomp)), unit="x",
     )  # fmt: skip
 

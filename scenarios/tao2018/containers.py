@@ -1,10 +1,11 @@
 """What tables 1 and 2 say, measured again in containers with capped processors and shaped links."""
 
 from edgebed.studies.papers.confirming import both_ways, confirming_rows
-from edgebed.studies.papers.measuring import accuracy, difference, of_summary, ratio, times, updates_per_s
+from edgebed.studies.papers.measuring import accuracy, difference, ratio, updates_per_s
 from edgebed.studies.papers.paper import Cell, Row, Sign, Table
 
-PARAMETERS = 211_690
+from .measures import sent_share
+
 SCALE = 0.001
 """Share of the updates: 200 iterations of 200,000."""
 CELLS = both_ways(
@@ -39,7 +40,7 @@ def sent_row(ending: str) -> Row:
     cell = f"threshold-tuned{ending}"
     return Row(
         what="Share of the entries sent: thresholdSGD, tuned to drop half", cells=(cell,),
-        measure=times(of_summary(cell, "entries_mean"), 100 / PARAMETERS), unit="%",
+        measure=sent_share(cell), unit="%",
     )  # fmt: skip
 
 

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.papers.measuring import of_summary, times
 from edgebed.studies.papers.paper import Measure
 
+PARAMETERS = 211_690
 EVALUATIONS_MIN = 3
 """Number of evaluations that a spread of the changes between them needs."""
 
@@ -24,3 +26,8 @@ def unsteadiness(cell: str) -> Measure:
         return float(np.diff(second_half).std()) if len(second_half) >= EVALUATIONS_MIN else None
 
     return measure
+
+
+def sent_share(cell: str) -> Measure:
+    """A measure: the share of the entries that a worker pushes, on average over a run, in per cent."""
+    return times(of_summary(cell, "entries_mean"), 100 / PARAMETERS)

@@ -10,15 +10,13 @@ from edgebed.studies.papers.measuring import (
     accuracy_at,
     difference,
     mean_loss,
-    of_summary,
     ratio,
-    times,
     updates_to,
 )
 from edgebed.studies.papers.paper import AtLeast, Cell, Claim, Curve, Headline, Near, Paper, Row, Sign, Table
 
 from . import containers
-from .measures import unsteadiness
+from .measures import sent_share, unsteadiness
 
 UPDATES = 800_000
 """Updates of four nodes in 200,000 iterations."""
@@ -146,8 +144,7 @@ def smoother_row(cell: str) -> Row:
 
 def sent_row(cell: str) -> Row:
     """A row for the share of the entries that a worker has pushed, on average over a run."""
-    measure = times(of_summary(cell, "entries_mean"), 100 / containers.PARAMETERS)
-    return Row(what=f"Share of the entries sent: {WHAT[cell]}", cells=(cell,), measure=measure, unit="%")
+    return Row(what=f"Share of the entries sent: {WHAT[cell]}", cells=(cell,), measure=sent_share(cell), unit="%")
 
 
 FIRST = Table(

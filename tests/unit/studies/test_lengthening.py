@@ -1,5 +1,7 @@
 """What a measure of a shorter run may come to in a training as long as the paper's."""
 
+from dataclasses import replace
+
 import msgspec
 import numpy as np
 import pytest
@@ -60,7 +62,10 @@ def test_where_half_of_a_run_tells_nothing_there_is_no_bound() -> None:
     measure = accuracy("a")
 
     assert lengthened(measure, {"a": trial(0.5, 0.01, 4)}, 0.5) is None
-    assert lengthened(of_summary("a", "gradient_loss_late"), {"a": trial(0.5, 0.01)}, 0.5) is None
+    whole = trial(0.5, 0.01)
+    counted = replace(whole, summary=msgspec.structs.replace(whole.summary, entries_mean=7.0))
+    assert of_summary("a", "entries_mean")({"a": counted}) == 7.0
+    assert lengthened(of_summary("a", "entries_mean"), {"a": counted}, 0.5) is None
     assert over_lengths([1.0, 2.0], [1.0, None]) is None
     assert over_lengths([1.0], [1.0]) is None
     assert over_lengths([], []) is None

@@ -106,6 +106,11 @@ def of_summary(cell: str, name: str) -> Measure:
     return measure
 
 
+def final_accuracy(cell: str) -> Measure:
+    """A measure: the accuracy of the last model, in per cent; None where there is no final evaluation."""
+    return times(of_summary(cell, "final_accuracy"), 100)
+
+
 def updates_per_s(cell: str) -> Measure:
     """A measure: updates a second, between the first and the last; None with fewer than two."""
     return of_summary(cell, "updates_per_s")

@@ -10,15 +10,21 @@ a run of half the length.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any, get_args
 
 import msgspec
 import numpy as np
 
 from edgebed.journal.series import Evaluations
+from edgebed.journal.summary import TrialSummary
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.paper import Measure
 from edgebed.studies.statistics import ConfidenceInterval, interval
 
+NOT_MEASURED: dict[str, Any] = {
+    each.name: None for each in msgspec.structs.fields(TrialSummary) if type(None) in get_args(each.type)
+}
+"""The numbers of a summary that may be missing, all missing."""
 EVALUATIONS_MIN = 2
 """Number of evaluations besides that of the initial weights that half of a run needs."""
 
@@ -63,11 +69,13 @@ def _first_half(trial: FinishedTrial) -> FinishedTrial | None:
     evaluations = Evaluations(**{name: np.asarray(column)[kept] for name, column in vars(trial.evaluations).items()})
     summary = msgspec.structs.replace(
         trial.summary,
-        updates=updates,
-        evaluations=len(evaluations),
-        best_accuracy=float(evaluations.accuracy.max()),
-        final_accuracy=float(evaluations.accuracy[-1]),
-        final_loss=float(evaluations.loss[-1]),
-        gradient_loss_late=None,
+        **NOT_MEASURED
+        | {
+            "updates": updates,
+            "evaluations": len(evaluations),
+            "best_accuracy": float(evaluations.accuracy.max()),
+            "final_accuracy": float(evaluations.accuracy[-1]),
+            "final_loss": float(evaluations.loss[-1]),
+        },
     )
     return replace(trial, summary=summary, evaluations=evaluations)

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tao2018.containers import PARAMETERS
-from tao2018.measures import unsteadiness
+from tao2018.measures import PARAMETERS, unsteadiness
 from tao2018.paper import ABSTRACT, CELLS, PAPER, SCALE, TABLE_2, TEN_EPOCHS, UPDATES, WHAT
 
 from edgebed.journal.series import Evaluations
