@@ -14,7 +14,7 @@ WHAT = {
 }
 CELLS = both_ways(
     {name: Cell(scenario="accuracy.yaml", variant=name) for name in (BASELINE, *WHAT)},
-    "fleet.edge={count: 4, cpus: 0.25, memory: 1GB, uplink: 10mbit, downlink: 20mbit}",
+    "fleet.edge={count: 4, cpus: 0.2, memory: 1GB, uplink: 10mbit, downlink: 20mbit}",
     "task.gradient_time=40ms",
     "evaluation.every=200 updates",
     scale=SCALE,
@@ -45,7 +45,7 @@ def rate_row(name: str, ending: str) -> Row:
 
 TABLE = Table(
     title="Large batch in containers",
-    text=f"Four containers with a quarter of a core, 1 GB, 10 mbit up and 20 down make the first {UPDATES // 4} "
+    text=f"Four containers with a fifth of a core, 1 GB, 10 mbit up and 20 down make the first {UPDATES // 4} "
     "rounds. A point of accuracy, two per cent of the size of a push and a tenth of the ratio of rates "
     "are what they may differ by from virtual time at the same size, stated before the runs.",
     rows={

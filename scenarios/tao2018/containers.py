@@ -10,7 +10,7 @@ SCALE = 0.001
 """Share of the updates: 200 iterations of 200,000."""
 CELLS = both_ways(
     {name: Cell(scenario="tables.yaml", variant=name) for name in ("std", "esgd-50", "threshold-tuned")},
-    "fleet.edge={count: 4, cpus: 0.25, memory: 500MB, uplink: 50mbit, downlink: 100mbit}",
+    "fleet.edge={count: 4, cpus: 0.2, memory: 500MB, uplink: 50mbit, downlink: 100mbit}",
     "evaluation.every=100 updates",
     scale=SCALE,
     seeds=5,
@@ -55,7 +55,7 @@ def rate_row(ending: str) -> Row:
 
 TABLE = Table(
     title="Tables 1 and 2 in containers",
-    text="Four containers with a quarter of a core, 500 MB, 50 mbit up and 100 down make a thousandth of the "
+    text="Four containers with a fifth of a core, 500 MB, 50 mbit up and 100 down make a thousandth of the "
     "iterations. A point of accuracy or of the share that is sent, and a tenth of the ratio of rates, are "
     "what they may differ by from virtual time at the same size, stated before the runs.",
     rows={
