@@ -2,9 +2,11 @@
 
 import gc
 import os
-import signal
+import subprocess
+import sys
 
 import numpy as np
+import psutil
 import pytest
 
 from edgebed.algorithms.compressor import Piece
@@ -19,7 +21,7 @@ from edgebed.roles.work import (
     Scores,
     Steps,
 )
-from edgebed.runtimes.signals import ending_by_signal
+from edgebed.runtimes.signals import ENDING
 from edgebed.runtimes.simulation.arena import Arena
 from edgebed.runtimes.simulation.pool import SHARES, Pool
 from edgebed.wire.tensors import encode_pieces, encode_update
@@ -97,19 +99,33 @@ def test_cancelled_jobs_give_their_slots_back(pool_and_arena: tuple[Pool, Arena]
     assert len(arena.free) == SLOTS
 
 
-def test_a_child_that_is_told_to_end_does_no_more(capfd: pytest.CaptureFixture[str]) -> None:
-    """Whatever the parent does with that signal: the child ends by it, without a word."""
-    arena = Arena(SIZE, SLOTS)
-    with ending_by_signal():
-        pool = Pool(run, 2, arena)
-    pool.result(submit(pool, arena, 0))  # by now it is at work
-    (child,) = pool.children
-    child.terminate()
-    child.join(10)
+@pytest.mark.parametrize("number", ENDING)
+def test_what_ends_the_run_leaves_children_to_their_parent(number: int, pool_and_arena: tuple[Pool, Arena]) -> None:
+    """A terminal, or `pkill`, signals all: were a child gone first, the run would have failed and not been ended."""
+    pool, arena = pool_and_arena
+    pool.result(submit(pool, arena, 0))  # by now they are at work
+    for child in pool.children:
+        os.kill(child.pid, number)
+    tickets = [submit(pool, arena, step) for step in range(40)]
 
-    assert child.exitcode == -signal.SIGTERM
-    assert capfd.readouterr().err == ""
+    assert [pool.result(ticket).loss for ticket in tickets] == list(range(40))
+    assert all(child.is_alive() for child in pool.children)
     pool.close()
+    assert [child.exitcode for child in pool.children] == [0] * len(pool.children)
+
+
+def test_children_of_a_pool_that_nobody_closed_end_with_the_program() -> None:
+    """It would wait for them."""
+    code = """if True:
+        from edgebed.runtimes.simulation.arena import Arena
+        from edgebed.runtimes.simulation.pool import Pool
+        pool = Pool(print, 2, Arena(4, 4))
+        print(pool.children[0].pid)
+    """
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+
+    assert not psutil.pid_exists(int(ended.stdout))
+    assert ended.stderr == ""
 
 
 def test_pieces_come_with_the_frames_that_they_were_encoded_in(pool_and_arena: tuple[Pool, Arena]) -> None:

@@ -16,6 +16,7 @@ import contextlib
 import multiprocessing
 import select
 import signal
+import weakref
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -41,6 +42,7 @@ from edgebed.roles.work import (
     run_through,
     shares,
 )
+from edgebed.runtimes.signals import ENDING
 from edgebed.runtimes.simulation.arena import Arena
 from edgebed.wire.tensors import cut_by
 
@@ -93,6 +95,8 @@ class Pool:
             self.load[here] = 0
             self.connections[here.fileno()] = here
             self.poll.register(here, select.POLLIN)
+        self.let_go = weakref.finalize(self, _close, list(self.load))
+        """Has the children end; also called where nobody closes the pool, and they would be waited for."""
 
     def submit(self, node: str, job: Job, due_s: float) -> int:
         """A ticket for the job's result, which is needed at virtual time `due_s`."""
@@ -231,13 +235,17 @@ class Pool:
 
     def close(self) -> None:
         """End the children."""
-        for connection in self.load:
-            connection.close()
+        self.let_go()
         for child in self.children:
             child.join(timeout=2)
             if child.is_alive():
                 child.kill()
                 child.join()
+
+
+def _close(connections: list[Connection]) -> None:
+    for connection in connections:
+        connection.close()
 
 
 def is_large(job: Job) -> bool:
@@ -249,8 +257,8 @@ def is_large(job: Job) -> bool:
 
 def _serve(connection: Connection, run: Run, arena: Arena, others: list[Connection]) -> None:
     """Run a child: do jobs until the parent closes the pipe."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the parent's handler is not the child's
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)  # they are meant for the run: the parent ends it, and then its children
     for other in others:
         other.close()  # the parent's ends: held open here, they would hide that the parent is gone
     with contextlib.suppress(EOFError, ConnectionError):  # the parent needs no more results
