@@ -117,10 +117,16 @@ def test_what_ends_the_run_leaves_children_to_their_parent(number: int, pool_and
 def test_children_of_a_pool_that_nobody_closed_end_with_the_program() -> None:
     """It would wait for them."""
     code = """if True:
+        import os
+        from edgebed.roles.work import GradientJob
         from edgebed.runtimes.simulation.arena import Arena
         from edgebed.runtimes.simulation.pool import Pool
-        pool = Pool(print, 2, Arena(4, 4))
-        print(pool.children[0].pid)
+        def run(node, job):
+            yield
+            return os.getpid()
+        arena = Arena(4, 4)
+        pool = Pool(run, 2, arena)
+        print(pool.result(pool.submit("edge-0", GradientJob(arena.empty(), (), 0), 0.0)))
     """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
 
