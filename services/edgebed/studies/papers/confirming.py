@@ -45,5 +45,6 @@ def confirming_rows(key: str, row: Callable[[str], Row], tolerance: float) -> di
         unit="points" if in_points else "x",
         claim=Near(value=same, tolerance=tolerance, published=False),
         with_updates="steady",
+        note=live.note,
     )
     return {f"{key}{IN_CONTAINERS}": replace(live, what=f"{live.what}, in containers"), f"{key}-over-virtual": over}
