@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from quick_runs import run as run_quickly
 from warm_command import WarmCommand
 
 import edgebed
@@ -145,3 +146,20 @@ def test_a_trial_that_had_not_begun_to_train_is_begun_anew(runs_again: Callable[
     assert not any(isinstance(record, records.Restored) for _, _, record in entries)
     assert [r.version for _, _, r in entries if isinstance(r, records.Update)] == list(range(1, UPDATES + 1))
     assert {r.incarnation for _, _, r in entries if isinstance(r, records.Node) and r.name == "server"} == {0, 1}
+
+
+def test_a_run_that_was_killed_before_its_results_were_written_gets_them(tmp_path: Path) -> None:
+    """Its trials are over, so that nothing is run; then there is nothing left to resume."""
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text(SCENARIO)
+    run = run_quickly(scenario, runtime="simulation", variants=["asgd"], runs_dir=tmp_path)
+    summary = run.folder.summary.read_bytes()
+    run.folder.summary.unlink()
+    journal = journal_hash(run.folder.trial("asgd").journal)
+
+    resumed = edgebed.resume(run.path)
+
+    assert resumed.folder.summary.read_bytes() == summary
+    assert journal_hash(run.folder.trial("asgd").journal) == journal
+    with pytest.raises(ScenarioError, match="is complete: there is nothing to resume"):
+        edgebed.resume(run.path)

@@ -65,6 +65,8 @@ def resume(
     options = _options(folder)
     with contextlib.redirect_stdout(sys.stderr), _in_folder_of(folder):
         left = _left(folder, _planned(folder, options))
+        if not left:
+            return write_results(folder, report)
         with ending_by_signal(), host_of(options, left, processes, port) as host, working_on(folder, report):
             folder.reopen(sys.argv)  # from here on, whoever looks sees that it is in progress
             pasts = {trial.plan.trial: past_of(folder.trial(trial.plan.trial)) for trial in left}
@@ -216,9 +218,9 @@ def _short(value: Any, length_max: int = 60) -> str:
 
 
 def _left(folder: RunFolder, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-    """The trials that did not come to their end; ScenarioError where all did."""
+    """The trials that did not come to their end; ScenarioError where all did, and the run has its summary."""
     over = {trial.name for trial in folder.trials() if Trial(trial).series.ran_to_end}
     left = [trial for trial in planned if trial.plan.trial not in over]
-    if not left:
+    if not left and folder.summary.exists():
         raise ScenarioError(f"run {folder.name} is complete: there is nothing to resume")
     return left

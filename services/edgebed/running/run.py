@@ -35,7 +35,7 @@ from edgebed.roles.control.controller import ResumedTrial
 from edgebed.running.results import Run, Trial
 from edgebed.runtimes.hosting import TrialHost
 from edgebed.runtimes.runtime import runtime_of
-from edgebed.runtimes.signals import ending_by_signal
+from edgebed.runtimes.signals import ending_by_signal, finishing
 from edgebed.scenario.faults.availability import AvailabilityFault
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.overrides import Settings, options_of
@@ -239,10 +239,11 @@ def working_on(folder: RunFolder, report: ReportWriter) -> Iterator[None]:
 
 
 def write_results(folder: RunFolder, report: ReportWriter) -> Run:
-    """Write the summary and the report of a run that is over."""
-    result = Run(folder)
-    write_atomically(folder.summary, result.summary_json())
-    report(result)
+    """Write the summary and the report of a run that is over; an interruption waits for them."""
+    with finishing():
+        result = Run(folder)
+        write_atomically(folder.summary, result.summary_json())
+        report(result)
     return result
 
 

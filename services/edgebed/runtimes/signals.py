@@ -35,3 +35,23 @@ def ending_by_signal() -> Iterator[None]:
         yield
     finally:
         restore_signals(previous)
+
+
+@contextmanager
+def finishing() -> Iterator[None]:
+    """Have Ctrl-C and SIGTERM raise KeyboardInterrupt only after what is soon at its end; a second does not wait."""
+    asked = 0
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        asked += 1
+        if asked > 1:
+            raise KeyboardInterrupt
+
+    previous = catch_signals(note)
+    try:
+        yield
+    finally:
+        restore_signals(previous)
+    if asked:
+        raise KeyboardInterrupt
