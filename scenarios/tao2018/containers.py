@@ -1,6 +1,6 @@
 """What tables 1 and 2 say, measured again in containers with capped processors and shaped links."""
 
-from edgebed.studies.papers.confirming import both_ways, confirming_rows
+from edgebed.studies.papers.confirming import both_ways, confirming_rows, times_note
 from edgebed.studies.papers.measuring import accuracy, difference, ratio, updates_per_s
 from edgebed.studies.papers.paper import Cell, Row, Table
 
@@ -14,11 +14,6 @@ CELLS = both_ways(
     "evaluation.every=100 updates",
     scale=SCALE,
     seeds=5,
-)
-
-TIMES = (
-    "In virtual time a gradient takes 25 ms of a core and the choice of entries nothing, as the scenario says; in "
-    "containers they take what this machine takes."
 )
 
 
@@ -54,7 +49,7 @@ def rate_row(ending: str) -> Row:
     std, esgd = f"std{ending}", f"esgd-50{ending}"
     return Row(
         what="Iterations a second: eSGD, 50 % dropped, over standard SGD", cells=(esgd, std),
-        measure=ratio(updates_per_s(esgd), updates_per_s(std)), unit="x", note=TIMES,
+        measure=ratio(updates_per_s(esgd), updates_per_s(std)), unit="x", note=times_note("25 ms"),
     )  # fmt: skip
 
 

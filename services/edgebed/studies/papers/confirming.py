@@ -48,3 +48,11 @@ def confirming_rows(key: str, row: Callable[[str], Row], tolerance: float) -> di
         note=live.note,
     )
     return {f"{key}{IN_CONTAINERS}": replace(live, what=f"{live.what}, in containers"), f"{key}-over-virtual": over}
+
+
+def times_note(gradient: str) -> str:
+    """Why rates in containers and in virtual time differ; `gradient` is what virtual time takes for one, e.g. 25 ms."""
+    return (
+        f"In virtual time a gradient takes {gradient} of a core and compression nothing, as the settings say; in "
+        "containers they take what this machine takes."
+    )
