@@ -115,7 +115,7 @@ class Truth:
         self.written: Place | None = None
         """The newest backup that is."""
         self.model: Place | None = None
-        """Where the final model was made."""
+        """Where the final model was made; (0, 0): it has the initial weights."""
         self.hearts: list[LayerShard] = []
         self.goodbyes: set[SimulatedIncarnation] = set()
         make, end, goodbye = simulation.hearts.build, simulation._end, simulation._say_goodbye
@@ -166,8 +166,7 @@ class Truth:
         heart.handle = followed
 
     def _follow_server(self, heart: ShardServer) -> None:
-        handle, kept, theta = heart.handle, self.written, heart.theta
-        model = kept or (heart.history, 0)
+        handle, kept, theta, model = heart.handle, self.written, heart.theta, (0, 0)
 
         def followed(event: Event, now: float) -> list[Effect]:
             nonlocal kept, theta, model
