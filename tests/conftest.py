@@ -9,6 +9,7 @@ import collections
 import functools
 import gc
 import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,11 @@ class ByFileAndSwarm(LoadFileScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
     """With `--dist loadfile`; other ways are xdist's own."""
     return ByFileAndSwarm(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_configure() -> None:
+    """Whoever begins the suite beside something else has it ignore Ctrl-C, which tests send to what they begin."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

@@ -15,11 +15,11 @@ from torch import nn
 
 from edgebed.core import records
 from edgebed.journal.run_folder import RunFolder
-from edgebed.learning.data_sets.registry import load_data
 from edgebed.learning.inputs import standardize
 from edgebed.learning.models import registry as models
 from edgebed.learning.shards.building import optimizer_of, task_layers
 from edgebed.learning.trained import Trained
+from edgebed.planning.planning import plan_trials
 from edgebed.roles.layerwise.layer_shard import batch_of
 from edgebed.running.results import Run, Trial
 from edgebed.running.run import Options, host_of, plan_checked, run_trials
@@ -116,10 +116,10 @@ def trial(runtime: str, variant: str = "direct") -> Trial:
 @functools.cache
 def trained_whole(kind: str = "cross-entropy", *, standardized: bool = False) -> NDArray[np.float32]:
     """The weights that a single process leaves, which knows nothing of shards."""
-    plan = trial("simulation").plan
-    node, data = plan.workers()[0], load_data("digits", seed=plan.seed)
+    (planned,) = plan_trials(load_scenario(SCENARIO | said()))
+    node, data = planned.plan.workers()[0], planned.data
     layers = task_layers(node.task)
-    theta = models.initial_parameters(node.task, plan.seed)
+    theta = models.initial_parameters(node.task, planned.plan.seed)
     model = Trained(nn.Sequential(*(part for layer in layers for part in layer)), optimizer_of(node.method))
     model.begin(theta)
     for step in range(STEPS):

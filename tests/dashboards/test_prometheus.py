@@ -30,7 +30,7 @@ question: Does Prometheus see what the journal says?
 task: { data: digits, model: small, batch_size: 10 }
 fleet:
   edge: { count: 2, waiting: 30ms, cpus: 0.3, memory: 512MiB, uplink: 20mbit, downlink: 50mbit, latency: 2ms }
-  slow: { count: 1, waiting: 200ms }
+  slow: { count: 1, waiting: 200ms, cpus: 0.3 }
 evaluation: { every: 50 updates }
 variants:
   short: { method: asgd, stop: { updates: 300 } }

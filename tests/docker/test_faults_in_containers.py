@@ -15,7 +15,7 @@ SCENARIO = {
     "seed": 3,
     "task": {"data": "digits", "model": "small", "batch_size": 10},
     "method": "asgd",
-    "fleet": {"edge": {"count": 4, "waiting": "20ms"}},
+    "fleet": {"edge": {"count": 4, "waiting": "60ms"}},
     "evaluation": {"every": "500 updates"},
 }
 HEALED_S_MAX = 5.0  # however long the cut
@@ -125,7 +125,8 @@ def test_whoever_dies_is_launched_again(engine, tmp_path) -> None:
         {"kill": "edge-1", "after": "push", "step": 20},
         {"restart": "server", "at_update": 500, "delay": "500ms"},
     ]
-    overrides = ["fleet.edge.count=3", "fleet.edge.memory=512MiB", "checkpoints.every=100 updates"]
+    overrides = ["fleet.edge.count=3", "fleet.edge.memory=512MiB", "fleet.edge.waiting=20ms"]
+    overrides += ["checkpoints.every=100 updates"]
     scenario = SCENARIO | {"faults": faults, "on_failure": "restart", "stop": {"updates": 1200}}
     run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path, set=overrides)
 
