@@ -31,8 +31,8 @@ SCENARIO: dict[str, Any] = {
     "task": {"model": "small", "data": "synthetic", "batch_size": 20, "fraction": 0.3},
     "method": "asgd",
     "fleet": {
-        "fast": {"count": 2, "cpus": 0.4, "uplink": "20mbit", "downlink": "20mbit", "latency": "5ms", "waiting": "30ms"},
-        "slow": {"count": 2, "cpus": 0.2, "uplink": "4mbit", "downlink": "4mbit", "waiting": "30ms"},
+        "fast": {"count": 2, "cpus": 0.4, "uplink": "20mbit", "downlink": "20mbit", "latency": "5ms"},
+        "slow": {"count": 2, "cpus": 0.2, "uplink": "4mbit", "downlink": "4mbit"},
     },
     "evaluation": {"every": "400 updates"},
     "stop": {"updates": 800, "time": "90s"},
