@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from compose_project import USER, Project, composed
 from leftovers import leftovers
+from patiently import TooLateError, patiently
 from quick_runs import run as run_quickly
 from typer.testing import CliRunner
 from waiting import until
@@ -39,18 +40,34 @@ def project(tmp_path: Path) -> Iterator[Project]:
         yield project
 
 
+def is_over(project: Project) -> bool:
+    """Whether the latest run has ended."""
+    runs = sorted((project.folder / "runs" / NAME).glob("*"))
+    return bool(runs) and (runs[-1] / "summary.json").exists()
+
+
+@pytest.mark.timeout(900)
 def test_up_watch_wait_down(project) -> None:
     """All nodes are scraped; the series' totals are the journal's; the results belong to the owner; nothing stays."""
-    project.up()
     up = dict.fromkeys(("server", "evaluator", "edge-0", "edge-1", "edgebed-controller"), "up")
-    until(lambda: project.targets().items() >= up.items(), "every node is scraped")
-    listed = [json.loads(line) for line in project.compose("ps", "--format", "json").stdout.splitlines()]
-    health = {each["Service"]: each["Health"] for each in listed}
-    assert {"node-server", "node-evaluator", "node-edge"} <= health.keys()
-    assert (health["controller"], health["prometheus"]) == ("healthy", "healthy")
 
-    with project.watching("latest") as process:
-        watched = next(line for line in process.stderr if " updates/s" in line)
+    def attempt(times: int) -> str:
+        """What `watch` says of a run that trains so many times as long."""
+        project.write("quickstart.yaml", SCENARIO.replace("20s", f"{20 * times}s"))
+        project.up()
+        until(lambda: is_over(project) or project.targets().items() >= up.items(), "every node is scraped", 300.0)
+        listed = [json.loads(line) for line in project.compose("ps", "--format", "json").stdout.splitlines()]
+        health = {each["Service"]: each["Health"] for each in listed}
+        with project.watching("latest") as process:
+            watched = next((line for line in process.stderr if " updates/s" in line), "")
+        if is_over(project):
+            project.compose("down", "--volumes")
+            raise TooLateError("the run was over before all of it was seen")
+        assert {"node-server", "node-evaluator", "node-edge"} <= health.keys()
+        assert (health["controller"], health["prometheus"]) == ("healthy", "healthy")
+        return watched
+
+    watched = patiently(attempt)
 
     assert project.compose("wait", "controller").returncode == 0
 

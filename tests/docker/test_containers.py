@@ -29,8 +29,8 @@ SCENARIO = {
     "evaluation": {"every": "100 updates"},
     "stop": {"updates": 400},
 }
-STARTS_S_MAX = 25.0
-"""Loading torch under a cap of a twentieth of a core takes forty seconds on an idle machine."""
+STARTS_MAX = 8
+"""Times as long as an uncapped node takes to load torch: under a cap of a twentieth of a core it is twenty times."""
 SCENARIO_FILE = f"""
 name: {NAME}
 question: Does anything stay behind?
@@ -133,21 +133,22 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
 
 def test_a_cap_holds_before_training_and_not_while_a_node_starts(engine, tmp_path) -> None:
     """Neither at first nor after a restart; what it uses in training never was more than its cap."""
-    overrides = ["fleet.edge.cpus=0.05", "fleet.edge.count=1", "stop.updates=1000000", "stop.time=30s"]
-    scenario = SCENARIO | {"faults": [{"restart": "edge-0", "at": "5s", "delay": "0s"}]}
+    overrides = ["fleet.edge.cpus=0.05", "fleet.edge.count=1", "stop.updates=100"]
+    scenario = SCENARIO | {"faults": [{"restart": "edge-0", "at_update": 40, "delay": "0s"}]}
     run = run_quickly(scenario, runtime="docker", set=overrides, runs_dir=tmp_path)
     (trial,) = run.trials.values()
     events = list(trial.events())
     states = {
-        (record.incarnation, record.state): t
+        (record.name, record.incarnation, record.state): t
         for t, _, record in events
-        if isinstance(record, records.Node) and record.name == "edge-0"
+        if isinstance(record, records.Node)
     }
     used = [record for _, node, record in events if node == "edge-0" and isinstance(record, records.Usage)]
+    uncapped_s = states["evaluator", 1, "ready"] - states["evaluator", 0, "started"]
 
     assert trial.summary.outcome == "completed"
-    assert states[1, "ready"] - states[0, "started"] < STARTS_S_MAX
-    assert states[2, "ready"] - states[1, "died"] < STARTS_S_MAX
+    assert states["edge-0", 1, "ready"] - states["edge-0", 0, "started"] < STARTS_MAX * uncapped_s
+    assert states["edge-0", 2, "ready"] - states["edge-0", 1, "died"] < STARTS_MAX * uncapped_s
     assert {record.incarnation for _, _, record in events if isinstance(record, records.Update)} == {1, 2}
     assert {record.cpus_held for record in used} == {0.05}
     for record in used:
@@ -157,7 +158,7 @@ def test_a_cap_holds_before_training_and_not_while_a_node_starts(engine, tmp_pat
 
 @pytest.mark.alone
 def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path, onlooker, metrics) -> None:
-    """Half a core within 5 % by its own cgroup, while throttled: never more, and as much where the machine has it."""
+    """Half a core within 5 % by its own cgroup: never more, and as much, but for the time in which it got no core."""
     shares: list[dict[str, float]] = []
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -168,9 +169,8 @@ def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path
             time.sleep(3)
             now = {node: cpu_account(metrics(node, port)) for node in before}
             shares.append({})
-            for node, (cpu_s, throttled, at_s) in before.items():
-                now_s, now_throttled, now_at_s = now[node]
-                assert now_throttled > throttled
+            for node, (cpu_s, at_s) in before.items():
+                now_s, now_at_s = now[node]
                 shares[-1][node] = (now_s - cpu_s) / (now_at_s - at_s)
             before = now
 
@@ -181,21 +181,23 @@ def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path
         "method=asgd",
         "evaluation.every=100000 updates",
     ]
-    run_quickly(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look), port=port)
+    run = run_quickly(SCENARIO, runtime="docker", set=overrides, runs_dir=tmp_path, progress=onlooker(look), port=port)
 
+    (trial,) = run.trials.values()
+    used = {node: record for _, node, record in trial.events() if isinstance(record, records.Usage)}
     for node in ("edge-0", "edge-1"):
-        got = [share[node] for share in shares]
-        assert max(got) == pytest.approx(0.5, rel=0.05), f"{node}: {got}"
+        got = max(share[node] for share in shares)
+        assert got < 1.05 * 0.5
+        assert used[node].starved_s is not None
+        assert got + used[node].starved_s / used[node].time_s > 0.95 * 0.5
 
 
-def cpu_account(text: str) -> tuple[float, float, float]:
-    """(CPU seconds, throttled periods, when) of a node's cgroup, as its metrics tell."""
+def cpu_account(text: str) -> tuple[float, float]:
+    """(CPU seconds, when) of a node's cgroup, as its metrics tell."""
     at_s = time.monotonic()
     cpu = re.search(r"^edgebed_cgroup_cpu_seconds_total (\S+)$", text, re.MULTILINE)
-    throttled = re.search(r"^edgebed_cgroup_cpu_throttled_periods_total (\S+)$", text, re.MULTILINE)
     assert cpu
-    assert throttled
-    return float(cpu[1]), float(throttled[1]), at_s
+    return float(cpu[1]), at_s
 
 
 def test_killed_and_frozen_workers_are_told_of_and_hold_back_neither_the_trial_nor_its_end(

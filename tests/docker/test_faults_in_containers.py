@@ -3,10 +3,14 @@
 import os
 from typing import Any
 
+import pytest
+from patiently import TooLateError, patiently
 from quick_runs import run as run_quickly
 
 from edgebed.core import records
 from edgebed.running.results import Trial
+
+pytestmark = pytest.mark.timeout(900)  # where a busy machine has a run begun again, with more time
 
 NAME = f"faulty-{os.getpid()}"
 SCENARIO = {
@@ -75,18 +79,22 @@ def test_what_stops_a_node_for_a_while(engine, tmp_path, onlooker, metrics, free
             if "edgebed.link" in container["Config"]["Labels"]
         ]
 
-    faults = [
-        {"freeze": "edge-0", "at": "1s", "for": "3s"},
-        {"restart": "edge-1", "at": "1s", "delay": "500ms"},
-        {"cut": "edge-2", "at": "1s", "for": "4s"},
-        {"cpus": "edge-3", "at": "1s", "to": 0.5},
-        {"freeze": "edge-3", "at": "12s"},
-    ]
-    scenario = SCENARIO | {"faults": faults, "stop": {"time": "13s"}}
-    progress = onlooker(look, elapsed_s=10.0)
-    run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path, progress=progress, port=free_port)
+    def attempt(times: int) -> Trial:
+        """A trial that ends so many times as late."""
+        faults = [
+            {"freeze": "edge-0", "at": "1s", "for": "3s"},
+            {"restart": "edge-1", "at": "1s", "delay": "500ms"},
+            {"cut": "edge-2", "at": "1s", "for": "4s"},
+            {"cpus": "edge-3", "at": "1s", "to": 0.5},
+            {"freeze": "edge-3", "at": f"{12 * times}s"},
+        ]
+        scenario = SCENARIO | {"faults": faults, "stop": {"time": f"{13 * times}s"}}
+        progress = onlooker(look, elapsed_s=10.0 * times)
+        run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path, progress=progress, port=free_port)
+        (trial,) = run.trials.values()
+        return trial
 
-    (trial,) = run.trials.values()
+    trial = patiently(attempt)
     assert_accounted(trial)
     actions = [(fault.target, fault.action) for _, fault in faults_of(trial)]
     assert sorted(actions) == [
@@ -147,14 +155,22 @@ def test_whoever_dies_is_launched_again(engine, tmp_path) -> None:
 
 def test_a_link_that_changes_is_changed_in_its_next_life_too(engine, tmp_path) -> None:
     """And goes back to what its plan says; nothing has to be limited for that."""
-    faults = [
-        {"link": "edge-0", "at": "1s", "uplink": "300kbit", "for": "21s"},
-        {"restart": "edge-0", "at": "5s", "delay": "500ms"},
-    ]
-    scenario = SCENARIO | {"faults": faults, "stop": {"time": "25s"}}
-    run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path, set=["fleet.edge.count=2"])
 
-    (trial,) = run.trials.values()
+    def attempt(times: int) -> Trial:
+        """A trial in which the link is another for so many times as long."""
+        faults = [
+            {"link": "edge-0", "at": "1s", "uplink": "300kbit", "for": f"{11 * times}s"},
+            {"restart": "edge-0", "at": "3s", "delay": "500ms"},
+        ]
+        scenario = SCENARIO | {"faults": faults, "stop": {"time": f"{14 * times}s"}}
+        run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path, set=["fleet.edge.count=2"])
+        (trial,) = run.trials.values()
+        again = updates_of(trial, "edge-0", 2)
+        if not again or again[0] > trial.series.training_s + 11 * times:
+            raise TooLateError("the second life of edge-0 began after its link was as planned")
+        return trial
+
+    trial = patiently(attempt)
     assert_accounted(trial)
     held = [
         (record.uplink_held, record.problem)

@@ -9,6 +9,7 @@ from typing import Any
 
 import psutil
 import pytest
+from patiently import TooLateError, patiently
 from quick_runs import run as run_quickly
 
 from edgebed.core.errors import ScenarioError
@@ -149,16 +150,25 @@ def test_a_smaller_cap_slows_a_node_down(told):
     assert usage.get("cpus_held") == (0.1 if told.emulation == "kernel" else None)
 
 
+@pytest.mark.timeout(600)
 def test_out_of_memory_is_told_of_the_life_that_was(tmp_path):
     """The account of the cgroup goes on in the second life, which ends otherwise."""
-    faults = [
-        {"memory": "edge-0", "at": "500ms"},
-        {"restart": "edge-0", "at": "2s", "delay": "0s"},
-        {"kill": "edge-0", "at": "5s"},
-    ]
-    fleet = {"edge": {"count": 1, "memory": "300MiB"}, "other": {"count": 1}}
-    scenario = SCENARIO | {"fleet": fleet, "faults": faults, "stop": {"time": "6s"}}
-    told = Told(run_quickly(scenario, runs_dir=tmp_path), "kernel")
+
+    def attempt(times: int) -> Told:
+        """A run in which what comes after the memory is full comes so many times as late."""
+        faults = [
+            {"memory": "edge-0", "at": "500ms"},
+            {"restart": "edge-0", "at": f"{2 * times}s", "delay": "0s"},
+            {"kill": "edge-0", "at": f"{5 * times}s"},
+        ]
+        fleet = {"edge": {"count": 1, "memory": "300MiB"}, "other": {"count": 1}}
+        scenario = SCENARIO | {"fleet": fleet, "faults": faults, "stop": {"time": f"{6 * times}s"}}
+        told = Told(run_quickly(scenario, runs_dir=tmp_path), "kernel")
+        if told.of("node", name="edge-0", state="died")[0]["t"] > told.began_s + 2 * times:
+            raise TooLateError("the memory was not full before the restart")
+        return told
+
+    told = patiently(attempt)
     reasons = [each["reason"].partition(";")[0] for each in told.of("node", name="edge-0", state="died")]
 
     assert told.run.exit_code == 0
