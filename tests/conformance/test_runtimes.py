@@ -140,11 +140,11 @@ def test_several_workers_push_equal_entries_and_nearly_equal_bytes(runtime: str)
 @pytest.mark.parametrize("runtime", RUNTIMES[:2])
 @pytest.mark.parametrize("method", ["asgd", "comp-asgd"])
 def test_every_method_trains_in_simulation_and_in_processes(runtime: str, method: str) -> None:
-    """The accuracy of 300 updates is far above chance, and staleness is what the number of workers makes it."""
+    """300 updates have twice the accuracy of chance at least; staleness is what the number of workers makes it."""
     found = trial(runtime, f"method={method}", "evaluation.every=150 updates")
 
     assert found.series.final_accuracy is not None
-    assert found.series.final_accuracy > 0.3
+    assert found.series.final_accuracy > 0.2
     assert found.series.updates.staleness.mean() == pytest.approx(3, abs=1)
 
 
