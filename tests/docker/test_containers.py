@@ -158,7 +158,10 @@ def test_a_cap_holds_before_training_and_not_while_a_node_starts(engine, tmp_pat
 
 @pytest.mark.alone
 def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path, onlooker, metrics) -> None:
-    """Half a core within 5 % by its own cgroup: never more, and as much, but for the time in which it got no core."""
+    """Half a core within 5 % by its own cgroup: never more, and as much, but for the time in which it got no core.
+
+    Whoever had as much was throttled.
+    """
     shares: list[dict[str, float]] = []
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -169,9 +172,10 @@ def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path
             time.sleep(3)
             now = {node: cpu_account(metrics(node, port)) for node in before}
             shares.append({})
-            for node, (cpu_s, at_s) in before.items():
-                now_s, now_at_s = now[node]
+            for node, (cpu_s, throttled, at_s) in before.items():
+                now_s, now_throttled, now_at_s = now[node]
                 shares[-1][node] = (now_s - cpu_s) / (now_at_s - at_s)
+                assert now_throttled > throttled or shares[-1][node] < 0.95 * 0.5
             before = now
 
     overrides = [
@@ -192,12 +196,14 @@ def test_a_busy_node_gets_the_share_of_a_core_that_it_was_given(engine, tmp_path
         assert got + used[node].starved_s / used[node].time_s > 0.95 * 0.5
 
 
-def cpu_account(text: str) -> tuple[float, float]:
-    """(CPU seconds, when) of a node's cgroup, as its metrics tell."""
+def cpu_account(text: str) -> tuple[float, float, float]:
+    """(CPU seconds, throttled periods, when) of a node's cgroup, as its metrics tell."""
     at_s = time.monotonic()
     cpu = re.search(r"^edgebed_cgroup_cpu_seconds_total (\S+)$", text, re.MULTILINE)
+    throttled = re.search(r"^edgebed_cgroup_cpu_throttled_periods_total (\S+)$", text, re.MULTILINE)
     assert cpu
-    return float(cpu[1]), at_s
+    assert throttled
+    return float(cpu[1]), float(throttled[1]), at_s
 
 
 def test_killed_and_frozen_workers_are_told_of_and_hold_back_neither_the_trial_nor_its_end(

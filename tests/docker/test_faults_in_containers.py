@@ -133,10 +133,10 @@ def test_whoever_dies_is_launched_again(engine, tmp_path) -> None:
         {"kill": "edge-1", "after": "push", "step": 20},
         {"restart": "server", "at_update": 500, "delay": "500ms"},
     ]
-    overrides = ["fleet.edge.count=3", "fleet.edge.memory=512MiB", "fleet.edge.waiting=20ms"]
-    overrides += ["checkpoints.every=100 updates"]
-    scenario = SCENARIO | {"faults": faults, "on_failure": "restart", "stop": {"updates": 1200}}
-    run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path, set=overrides)
+    edge = {"count": 3, "memory": "512MiB", "waiting": "20ms"}
+    own = {"fleet": {"edge": edge}, "checkpoints": {"every": "100 updates"}, "stop": {"updates": 1200}}
+    scenario = SCENARIO | own | {"faults": faults, "on_failure": "restart"}
+    run = run_quickly(scenario, runtime="docker", runs_dir=tmp_path)
 
     (trial,) = run.trials.values()
     assert_accounted(trial)
