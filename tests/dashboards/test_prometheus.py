@@ -38,7 +38,7 @@ variants:
   layers:
     method: synthetic-gradients
     task: { model: eight-layer, width: 4, batch_size: 32 }
-    fleet: { edge: { waiting: 0s }, slow: { waiting: 0s } }
+    fleet: { edge: { waiting: 0s, cpus: 0.1 }, slow: { waiting: 0s, cpus: 0.1 } }
     stop: { time: 24s }
 """
 RUN = "watched/0001"

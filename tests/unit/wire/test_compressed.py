@@ -5,7 +5,7 @@ import tracemalloc
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from part_settings import variants
 
@@ -75,7 +75,6 @@ def meaning(tensors):
 
 
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-@settings(max_examples=3 * settings.default.max_examples)
 @given(st.data())
 def test_a_description_that_is_changed_passes_only_if_it_decodes_to_the_same_shape(name, kind, data):
     """One field or two of any tensor, one tensor more or less, or another order."""
