@@ -1,13 +1,24 @@
 """Which missing runs of a paper come first: what they decide, and what they cost."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from tiny_paper import tiny_paper
 
-from edgebed.studies.cells.cells import CellRun
+from edgebed.studies.cells.cells import CellRun, CellSpec
 from edgebed.studies.papers.paper import Near
-from edgebed.studies.reproduction.budget import UNKNOWN_S, Candidate, Took, best_first, cost_s, within, worths
+from edgebed.studies.reproduction.budget import (
+    UNKNOWN_S,
+    Candidate,
+    Kind,
+    Took,
+    best_first,
+    cost_s,
+    kind_of,
+    within,
+    worths,
+)
 
 PAPER = tiny_paper()
 ASGD = [CellRun("asgd", 1.0, seed) for seed in (1, 2)]
@@ -42,19 +53,42 @@ def test_the_last_run_that_a_row_lacks_decides_it() -> None:
     assert worths(PAPER, PAPER.rows, done=[*ASGD, *ADACOMP]) == {}
 
 
+KIND = Kind("simulation", "asgd", "cnn")
+OTHER_MODEL = Kind("simulation", "asgd", "mlp")
+OTHER = Kind("simulation", "adacomp", "cnn")
+
+
+def took(cell: str, seconds: float, *, paper: str = "tiny", kind: Kind = KIND, scale: float = 0.1) -> Took:
+    """A run of ten updates that was made."""
+    return Took(paper, cell, scale, kind, 10, seconds)
+
+
 @pytest.mark.parametrize(
-    ("took", "expected"),
+    ("made", "expected"),
     [
-        ([Took("tiny", "asgd", 1.0, 100, 7.0), Took("tiny", "asgd", 1.0, 100, 9.0)], 8.0),
-        ([Took("tiny", "asgd", 0.1, 10, 2.0), Took("other", "asgd", 1.0, 10, 50.0)], 20.0),
-        ([Took("other", "asgd", 1.0, 10, 50.0)], 500.0),
+        ([took("asgd", 7.0, scale=1.0), took("asgd", 9.0, scale=1.0), took("asgd", 1.0)], 7.0),
+        ([took("adacomp", 2.0), took("asgd", 50.0, kind=OTHER_MODEL), took("asgd", 4.0, paper="other")], 20.0),
+        ([took("adacomp", 2.0, kind=OTHER_MODEL), took("asgd", 50.0, kind=OTHER)], 20.0),
+        ([took("asgd", 2.0, kind=OTHER), took("asgd", 50.0, paper="other")], 20.0),
+        ([took("asgd", 50.0, paper="other")], 500.0),
         ([], 100 * UNKNOWN_S),
     ],
-    ids=["the same cell", "the same scenario", "another paper", "nothing"],
+    ids=["the same cell", "its method and model", "its method", "its scenario", "another paper", "nothing"],
 )
-def test_a_cost_is_that_of_what_is_most_alike(took: list[Took], expected: float) -> None:
-    """The same cell with other seeds, else an update's cost elsewhere."""
-    assert cost_s(PAPER, ASGD[0], 100, took) == pytest.approx(expected)
+def test_a_cost_is_that_of_what_is_most_alike(made: list[Took], expected: float) -> None:
+    """The same cell with other seeds, at its quickest, else an update's cost elsewhere."""
+    assert cost_s(PAPER, ASGD[0], KIND, 100, made) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("method", ["asgd", {"preset": "asgd", "compression": "int8"}])
+def test_a_run_is_of_its_runtime_method_and_model(method: str | dict[str, object]) -> None:
+    """However the method is written."""
+    spec = CellSpec(
+        scenario=Path("a.yaml"), place="a.yaml", variant="all", runtime="simulation", sets=(), updates=100,
+        settings={"method": method, "task": {"model": "cnn"}},
+    )  # fmt: skip
+
+    assert kind_of(spec) == KIND
 
 
 def test_what_decides_most_in_a_second_comes_first() -> None:

@@ -1,16 +1,25 @@
 """Which runs of papers are worth most in the time there is: the cost and the worth of each that is missing.
 
 A row that can confirm the paper is worth one, shared among the runs that it still lacks; another is worth nothing, so
-its runs come last. A run costs what the same cell took with other seeds, else as much an update as other cells of its
-scenario, of its paper, or of all papers.
+its runs come last. A run costs what the same cell took with other seeds, at its quickest, as others were slowed down by
+what else a machine did. Else an update costs what it does in other cells with the run's method and model, with its
+method, of its scenario, of its paper, or of all papers.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import median
 from typing import NamedTuple
 
-from edgebed.studies.cells.cells import DECLARED, CellRun, PaperCells, Size, runs_of_row, runs_of_rows
+from edgebed.studies.cells.cells import (
+    DECLARED,
+    CellRun,
+    CellSpec,
+    PaperCells,
+    Size,
+    runs_of_row,
+    runs_of_rows,
+)
 from edgebed.studies.cells.collecting import cache_finished
 from edgebed.studies.cells.jobs import Tell
 from edgebed.studies.cells.result_cache import ResultCache
@@ -21,12 +30,21 @@ UNKNOWN_S = 0.005
 """Seconds that an update is taken to cost where no run of any paper is known."""
 
 
+class Kind(NamedTuple):
+    """What it depends on most how long an update takes."""
+
+    runtime: str
+    method: str
+    model: str
+
+
 class Took(NamedTuple):
     """What a finished run of a paper took."""
 
     paper: str
     cell: str
     scale: float
+    kind: Kind
     updates: int
     seconds: float
 
@@ -76,19 +94,31 @@ def worths(paper: Paper, rows: Iterable[str], done: Collection[CellRun], size: S
     return found
 
 
-def cost_s(paper: Paper, run: CellRun, updates: int, took: Sequence[Took]) -> float:
+def kind_of(spec: CellSpec) -> Kind:
+    """The kind of a run."""
+    method, model = spec.settings["method"], spec.settings["task"].get("model")
+    return Kind(spec.runtime, method["preset"] if isinstance(method, dict) else method, str(model))
+
+
+def cost_s(paper: Paper, run: CellRun, kind: Kind, updates: int, took: Sequence[Took]) -> float:
     """Seconds that a run will take, as estimated from those that were made."""
-    scenario = paper.cells[run.cell].scenario
-    same = [each.seconds for each in took if (each.paper, each.cell, each.scale) == (paper.name, run.cell, run.scale)]
-    if same:
-        return fmean(same)
     of_paper = [each for each in took if each.paper == paper.name]
-    of_scenario = [each for each in of_paper if paper.cells[each.cell].scenario == scenario]
-    return updates * next((_pace_s(each) for each in (of_scenario, of_paper, took) if each), UNKNOWN_S)
+    same = [each.seconds for each in of_paper if (each.cell, each.scale) == (run.cell, run.scale)]
+    if same:
+        return min(same)
+    scenario = paper.cells[run.cell].scenario
+    alike = (
+        [each for each in of_paper if each.kind == kind],
+        [each for each in of_paper if each.kind[:2] == kind[:2]],
+        [each for each in of_paper if paper.cells[each.cell].scenario == scenario],
+        of_paper,
+        took,
+    )
+    return updates * next((_pace_s(each) for each in alike if each), UNKNOWN_S)
 
 
 def _pace_s(took: Sequence[Took]) -> float:
-    return sum(each.seconds for each in took) / max(1, sum(each.updates for each in took))
+    return median(each.seconds / max(1, each.updates) for each in took)
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -113,15 +143,16 @@ def candidates(papers: Sequence[PaperRuns], root: Path, tell: Tell) -> list[Cand
         cache_finished(each.cells, index, each.cache, each.wanted, tell)
     done = {each.name: each.done for each in papers}
     took = [
-        Took(each.cells.paper.name, run.cell, run.scale, each.cells.spec(run).updates, seconds)
+        Took(each.cells.paper.name, run.cell, run.scale, kind_of(spec), spec.updates, seconds)
         for each in papers
         for run, seconds in done[each.name].items()
         if seconds is not None
+        for spec in (each.cells.spec(run),)
     ]
     return best_first(
-        Candidate(each.name, run, updates, cost_s(paper, run, updates, took), worth)
+        Candidate(each.name, run, spec.updates, cost_s(paper, run, kind_of(spec), spec.updates, took), worth)
         for each in papers
         for paper in (each.cells.paper,)
         for run, worth in worths(paper, each.rows, done[each.name], each.size).items()
-        for updates in (each.cells.spec(run).updates,)
+        for spec in (each.cells.spec(run),)
     )
