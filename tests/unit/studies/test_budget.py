@@ -47,6 +47,12 @@ def test_a_row_that_confirms_nothing_is_worth_nothing() -> None:
     assert set(worths(paper, ["own"], done=()).values()) == {0.0}
 
 
+def test_a_row_whose_runs_are_too_short_is_worth_nothing() -> None:
+    """Its runs may decide another one."""
+    names = ["push", "difference"]
+    assert worths(PAPER, names, done=ASGD, too_short=["difference"]) == dict.fromkeys(ADACOMP, 0.0)
+
+
 def test_the_last_run_that_a_row_lacks_decides_it() -> None:
     """What is done is not asked for, and leaves the others with more of the row."""
     assert worths(PAPER, ["difference"], done=[*ASGD, ADACOMP[0]]) == {ADACOMP[1]: 1.0}

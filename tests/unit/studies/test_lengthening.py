@@ -5,15 +5,15 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from edgebed.journal.series import Evaluations
 from edgebed.journal.summary import TrialSummary
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import accuracy, difference, of_summary
-from edgebed.studies.papers.paper import Near, Row, Sign
-from edgebed.studies.reproduction.findings import judge
+from edgebed.studies.papers.paper import AtLeast, Near, Never, Row, Sign
+from edgebed.studies.reproduction.findings import can_decide, judge
 from edgebed.studies.reproduction.lengthening import lengthened, over_lengths
 from edgebed.studies.statistics import ConfidenceInterval, interval
 
@@ -98,3 +98,31 @@ def test_a_finding_that_holds_on_all_that_a_measure_may_come_to_is_final() -> No
     assert finding(difference_row, (90.0, 99.0)) == "differs"
     assert finding(difference_row, (-1.0, 99.0)) == "so far outside"
     assert judge(near, by_seed)[1] == "reproduced"
+
+
+CLAIMS = (Near(value=50.0, tolerance=10.0), AtLeast(value=50.0), Sign(sign=1), Sign(sign=-1))
+
+
+@given(st.sampled_from(CLAIMS), st.sampled_from(["%", "points", "s", "x"]), st.floats(-90, 90), st.floats(-90, 90))
+def test_more_seeds_may_decide_what_seeds_that_are_all_alike_do(claim, unit, value: float, later: float) -> None:
+    """So that one seed tells whether it is worth to run others."""
+    assume(value != 0)  # of a difference that is none neither sign is found
+    row = Row(what="", cells=("a",), measure=lambda _: None, unit=unit, claim=claim)
+    bound = over_lengths([value] * 3, [later] * 3)
+    _, found = judge(row, dict.fromkeys((1, 2, 3), value), full_size=False, to_full_size=bound)
+
+    assert can_decide(row, value, later) == (found in ("reproduced", "differs"))
+
+
+def test_without_a_bound_more_seeds_decide_nothing() -> None:
+    """An accuracy that was never reached stays so far inside, one that was reached decides; no value tells nothing."""
+    claims = {"near": Near(value=50.0, tolerance=10.0), "never": Never()}
+    rows = {
+        name: Row(what="", cells=("a",), measure=lambda _: None, unit="%", claim=claim)
+        for name, claim in claims.items()
+    }
+
+    assert not can_decide(rows["near"], 50.0, None)
+    assert can_decide(rows["near"], None, None)
+    assert not can_decide(rows["never"], None, None)
+    assert can_decide(rows["never"], 50.0, None)

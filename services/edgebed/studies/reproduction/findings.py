@@ -53,10 +53,26 @@ def judge(
         found = "not distinguishable"  # the seeds that reached the accuracy are no fair sample
     else:
         found = _compare(row.claim, _widened(measured, resolution))
-        if is_short and not (row.over_updates == "grows" and _growing_settles(row.claim, found, measured)):
+        if is_short and not _growing_settles(row, found, measured.mean):
             stays = to_full_size is not None and _compare(row.claim, _widened(to_full_size, resolution)) == found
             found = found if stays else so_far(found)
     return measured, found if row.counts else OF_ITSELF.get(found, found)
+
+
+def can_decide(row: Row, value: float | None, later: float | None) -> bool:
+    """Whether more seeds of runs shorter than the paper's may decide a row with a claim, by the value of one seed.
+
+    `later` is what the value may come to with the paper's updates; None: that is not known. Where values between the
+    two are found otherwise, the row stays open, however many seeds there are.
+    """
+    if row.claim is None or isinstance(row.claim, Never):
+        return value is not None
+    if row.over_updates == "steady" or value is None:
+        return True
+    found = _compare(row.claim, (value, value))
+    if _growing_settles(row, found, value):
+        return True
+    return later is not None and _compare(row.claim, (min(value, later), max(value, later))) == found
 
 
 def so_far(found: Finding) -> Finding:
@@ -92,10 +108,11 @@ def _within(low: float, high: float, least: float, most: float) -> Finding:
     return "differs" if high < least or most < low else "not distinguishable"
 
 
-def _growing_settles(claim: Near | Sign | AtLeast, found: Finding, measured: ConfidenceInterval) -> bool:
-    """Whether the finding on a growing measure is final: above the claim and outside, or at least it and inside."""
-    return (isinstance(claim, AtLeast) and found == "reproduced") or (
-        isinstance(claim, Near) and found == "differs" and measured.mean > claim.value
+def _growing_settles(row: Row, found: Finding, mean: float) -> bool:
+    """Whether the measure grows and its finding is final: above the claim and outside, or at least it and inside."""
+    return row.over_updates == "grows" and (
+        (isinstance(row.claim, AtLeast) and found == "reproduced")
+        or (isinstance(row.claim, Near) and found == "differs" and mean > row.claim.value)
     )
 
 

@@ -27,7 +27,7 @@ from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import resolution
 from edgebed.studies.papers.paper import Cell, Claim, Paper, Row, Unit
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
-from edgebed.studies.reproduction.findings import Finding, judge
+from edgebed.studies.reproduction.findings import Finding, can_decide, judge
 from edgebed.studies.reproduction.lengthening import lengthened, over_lengths
 from edgebed.studies.statistics import ConfidenceInterval
 
@@ -188,7 +188,8 @@ class _Measured(NamedTuple):
 
     values: dict[int, float | None]
     resolutions: list[float]
-    to_full_size: ConfidenceInterval | None = None
+    later: list[float | None]
+    """What each may come to in a training as long as the paper's, in the order of `values`; None: that is not known."""
 
 
 def _measure(
@@ -202,7 +203,7 @@ def _measure(
     values: dict[int, float | None] = {}
     resolutions = []
     later: list[float | None] = []
-    share = min(run.scale for runs in needed.values() for run in runs.values())
+    share = _share(needed)
     is_beginning = (
         share < 1 and row.over_updates != "steady" and not any(cells[cell].has_own_schedule for cell in row.cells)
     )
@@ -216,12 +217,29 @@ def _measure(
                 raise ScenarioError(f"row {name}, seed {seed}: its measure failed: {reason(error)}") from error
             values[seed] = value if value is not None and math.isfinite(value) else None
             resolutions.append(resolution(row.measure, trials))
-    return _Measured(values, resolutions, over_lengths(list(values.values()), later))
+    return _Measured(values, resolutions, later)
+
+
+def can_be_decided(
+    paper: Paper, name: str, needed: Mapping[int, Mapping[str, CellRun]], there: Mapping[CellRun, FinishedTrial]
+) -> bool:
+    """Whether more seeds may decide a row of shorter runs than the paper's, by those seeds that are there.
+
+    ScenarioError where its measure fails.
+    """
+    row = paper.rows[name]
+    found = _measure(name, row, paper.cells, needed, there)
+    return all(can_decide(row, value, later) for value, later in zip(found.values.values(), found.later, strict=True))
+
+
+def _share(needed: Mapping[int, Mapping[str, CellRun]]) -> float:
+    """The share of the paper's updates that the shortest of a row's runs makes."""
+    return min(run.scale for runs in needed.values() for run in runs.values())
 
 
 def _value(computed: ComputedRow | None) -> _Measured:
     """The value of a row without cells, in the form of values by seed."""
-    return _Measured({} if computed is None else {ONCE: computed.value}, [])
+    return _Measured({} if computed is None else {ONCE: computed.value}, [], [])
 
 
 def _drawn(
@@ -246,9 +264,8 @@ def _row_result(
     runs = list(next(iter(needed.values()), {}).values())
     updates, shares = [cells.spec(run).updates for run in runs] or [0], [run.scale for run in runs] or [1.0]
     values, beside = found.values, fmean(found.resolutions) if found.resolutions else 0.0
-    measured, finding = judge(
-        row, values, full_size=min(shares) >= 1, resolution=beside, to_full_size=found.to_full_size
-    )
+    to_full_size = over_lengths(list(values.values()), found.later)
+    measured, finding = judge(row, values, full_size=min(shares) >= 1, resolution=beside, to_full_size=to_full_size)
     return RowResult(
         row=name,
         what=row.what,
@@ -261,7 +278,7 @@ def _row_result(
         finding=finding,
         is_tested=finding is not None and row.needs_seeds,
         resolution=beside,
-        to_full_size=found.to_full_size,
+        to_full_size=to_full_size,
         seeds_wanted=len(needed) or 1,
         updates=(min(updates), max(updates)),
         share=(min(shares), max(shares)),
