@@ -11,15 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from edgebed.studies.cells.cells import (
-    DECLARED,
-    CellRun,
-    CellSpec,
-    PaperCells,
-    Size,
-    runs_of_row,
-    runs_of_rows,
-)
+from edgebed.studies.cells.cells import DECLARED, CellRun, CellSpec, PaperCells, Size, runs_of_row, runs_of_rows
 from edgebed.studies.cells.collecting import cache_finished
 from edgebed.studies.cells.jobs import Tell
 from edgebed.studies.cells.result_cache import ResultCache
@@ -84,11 +76,7 @@ class Candidate(NamedTuple):
 
 
 def worths(
-    paper: Paper,
-    rows: Iterable[str],
-    done: Collection[CellRun],
-    size: Size = DECLARED,
-    too_short: Collection[str] = (),
+    paper: Paper, rows: Iterable[str], done: Collection[CellRun], size: Size = DECLARED, too_short: Collection[str] = ()
 ) -> dict[CellRun, float]:
     """The worth of each run that the rows lack, in the paper's order; rows that are `too_short` are worth nothing."""
     found: dict[CellRun, float] = {}
@@ -107,23 +95,18 @@ def _too_short(asked: PaperRuns, done: Collection[CellRun]) -> list[str]:
     for name in asked.rows:
         runs = runs_of_rows(paper, [name], asked.size)
         there = [run for run in runs if run in done]
-        if (
-            paper.rows[name].claim is None
-            or not there
-            or len(there) == len(runs)
-            or min(each.scale for each in runs) >= 1
-        ):
-            continue
-        trials = {run: asked.cache.trial(run) for run in there}
-        if not can_be_decided(paper, name, runs_of_row(paper, paper.rows[name], asked.size), trials):
-            found.append(name)
+        is_open = paper.rows[name].claim is not None and 0 < len(there) < len(runs)
+        if is_open and min(run.scale for run in runs) < 1:
+            trials = {run: asked.cache.trial(run) for run in there}
+            if not can_be_decided(paper, name, runs_of_row(paper, paper.rows[name], asked.size), trials):
+                found.append(name)
     return found
 
 
 def kind_of(spec: CellSpec) -> Kind:
     """The kind of a run."""
     method, model = spec.settings["method"], spec.settings["task"].get("model")
-    return Kind(spec.runtime, method["preset"] if isinstance(method, dict) else method, str(model))
+    return Kind(spec.runtime, str(method.get("preset") if isinstance(method, dict) else method), str(model))
 
 
 def cost_s(paper: Paper, run: CellRun, kind: Kind, updates: int, took: Sequence[Took]) -> float:
