@@ -73,6 +73,14 @@ def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Chart, "_draw", lambda *_, **__: (b"", ChartData()))
 
 
+@pytest.fixture(autouse=True)
+def own_state(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No command takes away what controllers of other tests in containers leave."""
+    if request.node.get_closest_marker("docker"):
+        monkeypatch = request.getfixturevalue("monkeypatch")
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 @functools.cache
 def why_no_containers() -> str | None:
     """What is missing for tests in containers; None if nothing is."""

@@ -6,7 +6,6 @@ import os
 import socket
 import urllib.request
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import docker
@@ -88,12 +87,6 @@ def nothing_left(engine: Engine) -> Iterator[None]:
     assert engine.removable() == []
     for volume in engine.volumes():
         engine.client.api.remove_volume(volume)
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No command of another test takes away what controllers of these tests leave."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture

@@ -26,9 +26,3 @@ def clients(swarm: Swarm) -> Iterator[dict[str, docker.DockerClient]]:
     with connected(swarm.addresses) as (found, problems):
         assert problems == {}
         yield dict(found)
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path, monkeypatch):
-    """No command of these tests meets controllers of others."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
