@@ -14,13 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edgebed.core.plan import Task
-from edgebed.learning import weights
+from edgebed.learning import torch_device, weights
 from edgebed.learning.allocator import EVALUATION_CHUNK, keep_freed_memory
 from edgebed.learning.inputs import prepared
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.losses import loss_of
-
-TORCH_SEED_MASK = 2**63 - 1
 
 
 class Network:
@@ -32,10 +30,12 @@ class Network:
         x: NDArray[np.uint8] | NDArray[np.float32],
         y: NDArray[np.integer],
         constants: NDArray[np.uint8] | None = None,
+        device: str = torch_device.CPU,
     ) -> None:
         """(N, *input_shape) inputs, held in their own type, and (N,) labels; `constants` as packed in weights.py.
 
-        Without constants they are as the model's function makes them. ScenarioError if the model cannot be built.
+        Without constants they are as the model's function makes them; torch computes on `device`. ScenarioError if the
+        model cannot be built.
         """
         torch.set_num_threads(1)
         keep_freed_memory()
@@ -46,14 +46,17 @@ class Network:
             self._model = models.build_for(task)
         if constants is not None:
             weights.unpack(self._model, constants)
-        self._weights = weights.trained(self._model)
-        self._theta = torch.empty(sum(each.tensor.numel() for each in self._weights))
+        self._device = device
+        self._weights = weights.trained(self._model.to(device))
+        self._theta = torch.empty(sum(each.tensor.numel() for each in self._weights), device=device)
         start = 0
         for each in self._weights:
             end = start + each.tensor.numel()
             each.tensor.data = self._theta[start:end].view(each.tensor.shape)
             start = end
-        self._theta_numpy = self._theta.numpy()
+        self._given = self._theta.cpu()
+        """(n,) parameters that a caller gave, where torch takes them from; on the CPU they are those of the model."""
+        self._given_numpy = self._given.numpy()
 
     def gradient(
         self, theta: NDArray[np.float32], batch: NDArray[np.int64], key: int = 0
@@ -66,8 +69,8 @@ class Network:
         self._set(theta)
         if not self._model.training:
             self._model.train()
-        torch.default_generator.manual_seed(key & TORCH_SEED_MASK)
-        loss = loss_of(self._task.loss, self._model(self._inputs(batch)), torch.from_numpy(self._y[batch]))
+        torch_device.seed(self._device, key)
+        loss = loss_of(self._task.loss, self._model(self._inputs(batch)), self._labels(batch))
         parameters = [each.tensor for each in self._weights if each.is_parameter]
         gradients = iter(torch.autograd.grad(loss, parameters, materialize_grads=True))
         pieces, start = [], 0
@@ -77,9 +80,10 @@ class Network:
                 pieces.append(next(gradients).reshape(-1))
             else:
                 each.put_back()
-                pieces.append(torch.from_numpy(theta[start:end] - self._theta_numpy[start:end]))
+                change = theta[start:end] - torch_device.to_numpy(self._theta[start:end])
+                pieces.append(torch.from_numpy(change).to(self._device))
             start = end
-        return torch.cat(pieces).numpy(), loss.item()
+        return torch_device.to_numpy(torch.cat(pieces)), loss.item()
 
     def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
         """(n,) weights -> (share of all N examples classified correctly, mean loss over them)."""
@@ -101,7 +105,7 @@ class Network:
         with torch.inference_mode():
             for start in starts:
                 chunk = slice(start, start + EVALUATION_CHUNK)
-                labels = torch.from_numpy(self._y[chunk])
+                labels = self._labels(chunk)
                 scores = self._model(self._inputs(chunk))
                 examples += len(labels)
                 correct += int((scores.argmax(dim=1) == labels).sum())
@@ -109,11 +113,17 @@ class Network:
         return examples, correct, tuple(losses)
 
     def _set(self, theta: NDArray[np.float32]) -> None:
-        assert theta.shape == self._theta_numpy.shape, f"{theta.shape} parameters, not {self._theta_numpy.shape}"
-        np.copyto(self._theta_numpy, theta)
+        assert theta.shape == self._given_numpy.shape, f"{theta.shape} parameters, not {self._given_numpy.shape}"
+        np.copyto(self._given_numpy, theta)
+        if self._given is not self._theta:
+            self._theta.copy_(self._given)
 
     def _inputs(self, which: NDArray[np.int64] | slice) -> Tensor:
         """(b, *input_shape) float32: 8-bit pixels in [0, 1], floats as they are, then standardised if asked for."""
         # a copy even for a slice: the stored array may be read-only, which torch cannot express
         x = torch.from_numpy(self._x[which].copy() if isinstance(which, slice) else self._x[which])
-        return prepared(x, self._task)
+        return prepared(x.to(self._device), self._task)
+
+    def _labels(self, which: NDArray[np.int64] | slice) -> Tensor:
+        """(b,) labels."""
+        return torch.from_numpy(self._y[which]).to(self._device)

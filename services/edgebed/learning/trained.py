@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from edgebed.learning import torch_device
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.weights import Weight, trained
 
@@ -21,9 +22,13 @@ from edgebed.learning.weights import Weight, trained
 class Trained:
     """One module, one flat vector of parameters, one optimizer."""
 
-    def __init__(self, module: nn.Module, optimizer: Optimizer) -> None:
-        """The module's own parameters are where it begins; it is changed from here on through this object alone."""
-        self.module = module.train()
+    def __init__(self, module: nn.Module, optimizer: Optimizer, device: str = torch_device.CPU) -> None:
+        """The module's own parameters are where it begins; it is changed from here on through this object alone.
+
+        Torch computes on `device`.
+        """
+        self.module = module.to(device).train()
+        self.device = device
         self.optimizer = optimizer
         self.steps = 0
         """Steps that the module has made."""
@@ -31,6 +36,7 @@ class Trained:
         """For each parameter: the modules that have it, with its name there; its place in `theta`; its shape."""
         self._pieces: list[slice | Weight] = []
         """Pieces of `weights`: parts of `theta`, and buffers, such as running means."""
+        self._nothing = torch.zeros(0, device=device)
         parameters: list[Tensor] = []
         size = 0
         for each in trained(module):
@@ -40,7 +46,7 @@ class Trained:
                 parameters.append(each.tensor.detach().reshape(-1))
                 size = place.stop
             self._pieces.append(place if each.is_parameter else each)
-        self.theta = torch.cat([torch.zeros(0), *parameters])
+        self.theta = torch.cat([self._nothing, *parameters])
         """(n,) parameters of the module."""
         self._moments = optimizer.begin(self.theta)
         self._bind()
@@ -58,7 +64,7 @@ class Trained:
 
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Make one step of the optimizer; `gradients` are in the order of `parameters`."""
-        gradient = torch.cat([torch.zeros(0), *(each.reshape(-1) for each in gradients)])
+        gradient = torch.cat([self._nothing, *(each.reshape(-1) for each in gradients)])
         self.theta, self._moments = self.optimizer.step(self.theta, gradient, self._moments, self.steps)
         self.steps += 1
         self._bind()
@@ -66,7 +72,7 @@ class Trained:
     def weights(self) -> NDArray[np.float32]:
         """Return fresh (w,) parameters and buffers, in the order of the module's layers."""
         pieces = [self.theta[each] if isinstance(each, slice) else each.now.detach() for each in self._pieces]
-        return torch.cat([torch.zeros(0), *(piece.reshape(-1) for piece in pieces)]).numpy().copy()
+        return torch_device.to_numpy(torch.cat([self._nothing, *(piece.reshape(-1) for piece in pieces)])).copy()
 
     def begin(self, weights: NDArray[np.float32]) -> None:
         """Begin again with these (w,) weights; ValueError where they are those of something else."""
@@ -75,7 +81,7 @@ class Trained:
             raise ValueError(f"weights of shape {weights.shape}, not ({sum(sizes)},)")
         theta = self.theta.clone()
         for each, piece in zip(self._pieces, np.split(weights, np.cumsum(sizes))[:-1], strict=True):
-            values = torch.from_numpy(piece.copy())
+            values = torch_device.own_tensor(piece, self.device)
             if isinstance(each, slice):
                 theta[each] = values
             else:
@@ -85,14 +91,15 @@ class Trained:
 
     def state(self) -> NDArray[np.float32]:
         """Return fresh (s,) weights and moments: with the number of steps, all there is."""
-        return np.concatenate([self.weights(), *(moment.numpy() for moment in self._moments)])
+        return np.concatenate([self.weights(), *(torch_device.to_numpy(moment) for moment in self._moments)])
 
     def restore(self, state: NDArray[np.float32], steps: int) -> None:
         """Restore (s,) `state` and the number of steps; ValueError where it is the state of something else."""
         moments = len(self._moments) * len(self.theta)
         self.begin(state[: len(state) - moments])
         rest = state[len(state) - moments :].reshape(len(self._moments), -1)
-        self._moments, self.steps = tuple(torch.from_numpy(moment.copy()) for moment in rest), steps
+        self._moments = tuple(torch_device.own_tensor(moment, self.device) for moment in rest)
+        self.steps = steps
 
     def _bind(self) -> None:
         """Give the module fresh parameters, views into `theta`."""

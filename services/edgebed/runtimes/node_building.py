@@ -75,10 +75,12 @@ def work_of(
     constants: NDArray[Any] | None,
     network: Callable[[], Any],
     clock: Callable[[], float] = lambda: 0.0,
+    device: str = "cpu",
 ) -> JobRunner | None:
     """Who does a node's jobs by its role, None where it has none.
 
-    `examples` are the inputs and labels of a shard, `network` is the model bound to a worker's or evaluator's data.
+    `examples` are the inputs and labels of a shard, `network` is the model bound to a worker's or evaluator's data;
+    torch computes what shards have to compute on `device`.
     """
     match plan:
         case EvaluatorPlan():
@@ -86,7 +88,7 @@ def work_of(
         case WorkerPlan(shard=None):
             return Work(plan, network(), clock)
         case WorkerPlan() | ModulesPlan():
-            return shard_work(plan, *examples(), constants, clock)
+            return shard_work(plan, *examples(), constants, clock, device)
     return None
 
 
@@ -115,15 +117,16 @@ def shard_work(
     y: NDArray[Any],
     constants: NDArray[Any] | None,
     clock: Callable[[], float] = lambda: 0.0,
+    device: str = "cpu",
 ) -> ShardWork | ModuleWork:
     """The work of a shard, or of the node that has all gradient modules; `x`, `y` as the node receives them."""
     from edgebed.learning.shards.building import module_networks, shard_network  # torch, which a server is without
 
     exchange = exchange_of(plan.method)
     if isinstance(plan, ModulesPlan):
-        return ModuleWork(module_networks(plan), y, clock, exchange)
+        return ModuleWork(module_networks(plan, device), y, clock, exchange)
     return ShardWork(
-        shard_network(plan, constants),
+        shard_network(plan, constants, device),
         rule_of(plan.method),
         x,
         y,

@@ -16,7 +16,7 @@ from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.algorithms.registry import configure, rule_of
 from edgebed.core import chance
 from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
-from edgebed.learning import weights
+from edgebed.learning import torch_device, weights
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.layers import joined, layers_of
 from edgebed.learning.optimizers import Optimizer, optimizer
@@ -57,8 +57,10 @@ def _optimizer(part: Part) -> Optimizer:
     return optimizer(part.name, **part.settings)
 
 
-def shard_network(plan: NodePlan, constants: NDArray[np.uint8] | None = None) -> ShardNetwork:
-    """Build the networks of the shard that the plan describes.
+def shard_network(
+    plan: NodePlan, constants: NDArray[np.uint8] | None = None, device: str = torch_device.CPU
+) -> ShardNetwork:
+    """Build the networks of the shard that the plan describes; torch computes on `device`.
 
     Without its `constants`, as packed in weights.py, they are as the model's function makes them here.
     """
@@ -89,15 +91,16 @@ def shard_network(plan: NodePlan, constants: NDArray[np.uint8] | None = None) ->
         module_optimizer=replace(module_optimizer_of(method), every=rule.send_every),
         key=lambda at: _dropout_key(plan, at),
         layout=_layout(plan, layers),
+        device=device,
     )
 
 
-def module_networks(plan: NodePlan) -> ModuleNetworks:
-    """Build the gradient modules of the shards that the plan names."""
+def module_networks(plan: NodePlan, device: str = torch_device.CPU) -> ModuleNetworks:
+    """Build the gradient modules of the shards that the plan names; torch computes on `device`."""
     assert plan.shard is not None
     _, shapes = _layers(plan)
     modules = {owner: gradient_module(plan, end, shapes[end]) for owner, end in plan.shard.owners}
-    return ModuleNetworks(modules, module_optimizer_of(plan.method))
+    return ModuleNetworks(modules, module_optimizer_of(plan.method), device)
 
 
 def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> GradientModule:

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 
 from edgebed.algorithms.layerwise.rule import BatchPart
+from edgebed.learning import torch_device
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shards.gradient_modules import GradientModule
 from edgebed.learning.shards.predictor import Floats, Predictor
@@ -16,16 +17,20 @@ from edgebed.learning.trained import join_states, split_state
 class ModuleNetworks:
     """All gradient modules of a model: what a `ShardNetwork` is to a shard, without layers."""
 
-    def __init__(self, modules: Mapping[str, GradientModule], optimizer: Optimizer) -> None:
-        """`modules` by owner, from the bottom."""
+    def __init__(
+        self, modules: Mapping[str, GradientModule], optimizer: Optimizer, device: str = torch_device.CPU
+    ) -> None:
+        """`modules` by owner, from the bottom; torch computes on `device`."""
         torch.set_num_threads(1)
-        self.predictors = {owner: Predictor(module, optimizer) for owner, module in modules.items()}
+        self.predictors = {owner: Predictor(module, optimizer, device) for owner, module in modules.items()}
         self._beginning = [each.trained.weights() for each in self.predictors.values()]
 
     def predict(self, owner: str, at: BatchPart, outputs: Floats, labels: NDArray[np.int64]) -> Floats:
         """(B, ...) outputs of the owner's layers, (B,) labels -> the gradient of the mean loss there, as predicted."""
-        self.predictors[owner].see(at, torch.from_numpy(outputs).clone(), torch.from_numpy(labels))
-        return self.predictors[owner].predict(at)
+        predictor = self.predictors[owner]
+        device = predictor.trained.device
+        predictor.see(at, torch_device.own_tensor(outputs, device), torch.from_numpy(labels).to(device))
+        return predictor.predict(at)
 
     def teach(self, owner: str, at: BatchPart, target: Floats) -> float:
         """Teach the owner's module what the (B, ...) gradient was; return its loss before."""

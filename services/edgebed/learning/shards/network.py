@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.core.plan import Loss, TensorLayout
+from edgebed.learning import torch_device
 from edgebed.learning.models.losses import loss_of
-from edgebed.learning.network import TORCH_SEED_MASK
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.shards.predictor import Predictor
@@ -59,20 +59,22 @@ class ShardNetwork:
         module_optimizer: Optimizer | None = None,
         key: Callable[[BatchPart], int] = lambda at: at.step,
         layout: Sequence[TensorLayout] = (),
+        device: str = torch_device.CPU,
     ) -> None:
         """`module_optimizer` is for the networks beside the layers, else `optimizer`; `key` seeds dropout.
 
-        `layout` has the names that the model gives the tensors of these layers.
+        `layout` has the names that the model gives the tensors of these layers. Torch computes on `device`.
         """
         torch.set_num_threads(1)
         beside = module_optimizer or optimizer
-        self.layers = Trained(layers, optimizer)
-        self.predictor = Predictor(gradient_module, beside) if gradient_module else None
-        self.head = Trained(head, optimizer) if head else None
-        self.input_module = Trained(input_module, beside) if input_module else None
+        self.layers = Trained(layers, optimizer, device)
+        self.predictor = Predictor(gradient_module, beside, device) if gradient_module else None
+        self.head = Trained(head, optimizer, device) if head else None
+        self.input_module = Trained(input_module, beside, device) if input_module else None
         self._beginning = [part.weights() for part in self.trained[1:]]
         """Initial weights of the networks beside the layers."""
         self.loss = loss
+        self.device = device
         self.key = key
         self.layout = layout
         self.passes: dict[BatchPart, ForwardPass] = {}
@@ -87,13 +89,15 @@ class ShardNetwork:
 
     def forward(self, at: BatchPart, inputs: Floats, labels: NDArray[np.int64]) -> Floats:
         """(B, ...) inputs, (B,) labels -> (B, ...) outputs; what `backward` needs is remembered."""
-        x = _own(inputs).requires_grad_()
-        torch.default_generator.manual_seed(self.key(at) & TORCH_SEED_MASK)
+        x = torch_device.own_tensor(inputs, self.device).requires_grad_()
+        torch_device.seed(self.device, self.key(at))
         outputs = self.layers(x)
-        self.passes[at] = ForwardPass(x, outputs, torch.from_numpy(labels), tuple(self.layers.parameters))
+        self.passes[at] = ForwardPass(
+            x, outputs, torch.from_numpy(labels).to(self.device), tuple(self.layers.parameters)
+        )
         if self.predictor:
             self.predictor.see(at, outputs.detach(), self.passes[at].labels)
-        return outputs.detach().contiguous().numpy()
+        return torch_device.to_numpy(outputs)
 
     def final_gradient(self, at: BatchPart, share: float = 1.0) -> tuple[Floats, float]:
         """Return the gradient of the batch's loss by the (B, K) scores at the model's end, and the loss.
@@ -104,7 +108,7 @@ class ShardNetwork:
         scores = passed.outputs.detach().requires_grad_()
         loss = share * loss_of(self.loss, scores, passed.labels)
         (gradient,) = torch.autograd.grad(loss, scores)
-        return gradient.numpy(), loss.item()
+        return torch_device.to_numpy(gradient), loss.item()
 
     def synthetic_gradient(self, at: BatchPart) -> Floats:
         """Return what the gradient module predicts for these outputs."""
@@ -137,7 +141,7 @@ class ShardNetwork:
         loss = loss_of(self.loss, self.head(outputs), passed.labels)
         gradient, *gradients = torch.autograd.grad(loss, [outputs, *self.head.parameters])
         self.head.step(gradients)
-        return gradient.contiguous().numpy(), loss.item()
+        return torch_device.to_numpy(gradient), loss.item()
 
     def backward(self, at: BatchPart, gradient: Floats, *, keep: bool = False, learn: bool = True) -> Floats:
         """(B, ...) gradient of the outputs -> gradient of the inputs; with `learn` the parameters' is added up.
@@ -146,7 +150,7 @@ class ShardNetwork:
         """
         passed = self.passes[at]
         wanted = [passed.inputs, *(passed.parameters if learn else ())]
-        delta = _own(gradient).view(passed.outputs.shape)
+        delta = torch_device.own_tensor(gradient, self.device).view(passed.outputs.shape)
         found = gradients(passed.outputs, delta, wanted, keep=keep)
         if learn:
             sums = found[1:]
@@ -155,7 +159,7 @@ class ShardNetwork:
             self._sums = list(sums)
         if not keep:
             del self.passes[at]
-        return found[0].contiguous().numpy()
+        return torch_device.to_numpy(found[0])
 
     def step(self) -> None:
         """One step of the layers' parameters along what has been added up."""
@@ -167,13 +171,14 @@ class ShardNetwork:
         """(B, ...) inputs of the model -> (B, ...) inputs of these layers, as predicted."""
         assert self.input_module is not None
         with torch.no_grad():
-            return self.input_module(torch.from_numpy(x)).numpy()
+            return torch_device.to_numpy(self.input_module(torch.from_numpy(x).to(self.device)))
 
     def teach_inputs(self, x: Floats, target: Floats) -> float:
         """Make one step of the input module towards the (B, ...) inputs that came; return its loss before."""
         assert self.input_module is not None
-        predicted = self.input_module(torch.from_numpy(x))
-        loss = (predicted - torch.from_numpy(target).view(predicted.shape)).square().sum() / len(x)
+        predicted = self.input_module(torch.from_numpy(x).to(self.device))
+        wanted = torch.from_numpy(target).to(self.device).view(predicted.shape)
+        loss = (predicted - wanted).square().sum() / len(x)
         self.input_module.step(torch.autograd.grad(loss, self.input_module.parameters))
         return loss.item()
 
@@ -202,8 +207,3 @@ class ShardNetwork:
         if self.predictor:
             self.predictor.untaught.clear()
         self._sums = None
-
-
-def _own(array: Floats) -> Tensor:
-    """Return a copy, so that no result depends on where in memory a message came to lie."""
-    return torch.from_numpy(array).clone()

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from edgebed.algorithms.layerwise.rule import BatchPart
+from edgebed.learning import torch_device
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shards.gradient_modules import GradientModule
 from edgebed.learning.trained import Trained
@@ -19,8 +20,8 @@ Floats = NDArray[np.float32]
 class Predictor:
     """One gradient module, which remembers what it has seen until it is taught."""
 
-    def __init__(self, module: GradientModule, optimizer: Optimizer) -> None:
-        self.trained = Trained(module, optimizer)
+    def __init__(self, module: GradientModule, optimizer: Optimizer, device: str = torch_device.CPU) -> None:
+        self.trained = Trained(module, optimizer, device)
         self.untaught: dict[BatchPart, tuple[Tensor, Tensor]] = {}
         """Outputs and labels whose gradient has yet to come."""
 
@@ -32,8 +33,7 @@ class Predictor:
         """Return the (B, ...) gradient of the batch's mean loss, as predicted from what the module has seen."""
         outputs, labels = self.untaught[at]
         with torch.no_grad():
-            predicted: Floats = (self.trained(outputs, labels) / len(outputs)).numpy()
-        return predicted
+            return torch_device.to_numpy(self.trained(outputs, labels) / len(outputs))
 
     def teach(self, at: BatchPart, target: Floats) -> float:
         """Make one step towards (B, ...) `target`; return the loss before.
@@ -56,9 +56,9 @@ class Predictor:
         loss = self._loss(outputs, labels, target)
         gradient, *gradients = torch.autograd.grad(loss, [outputs, *self.trained.parameters])
         self.trained.step(gradients)
-        return gradient.contiguous().numpy(), loss.item()
+        return torch_device.to_numpy(gradient), loss.item()
 
     def _loss(self, outputs: Tensor, labels: Tensor, target: Floats) -> Tensor:
         predicted = self.trained(outputs, labels)
-        wanted = torch.from_numpy(target).clone().view(predicted.shape) * len(predicted)
+        wanted = torch_device.own_tensor(target, self.trained.device).view(predicted.shape) * len(predicted)
         return (predicted - wanted).square().sum() / len(predicted)

@@ -298,7 +298,9 @@ def _live(cells: Sequence[CellResult]) -> str:
 def machine_section(runs: Sequence[RunResult]) -> Section:
     """A section on the machines and the software of the runs."""
     machines = dict.fromkeys(
-        f"{run.cpu}, {count_text(run.cores, 'core')}, {bytes_text(run.memory_bytes)} of memory" for run in runs
+        f"{run.cpu}, {count_text(run.cores, 'core')}, {bytes_text(run.memory_bytes)} of memory"
+        f"{f'; torch computed on {run.torch_device}' if run.torch_device else ''}"
+        for run in runs
     )
     software = dict.fromkeys(
         (", ".join(f"{name} {version}" for name, version in sorted(run.versions.items())) + "; code ",

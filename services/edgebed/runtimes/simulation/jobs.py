@@ -15,13 +15,16 @@ from edgebed.roles.work import Job, JobRunner, Steps, Work
 from edgebed.runtimes.node_building import work_of
 
 
-def jobs_of(planned: PlannedTrial, beginning: Beginning) -> Callable[[str, Job], Steps]:
-    """Return a function that does any node's job: one network has all the data, a node's part is looked up in it."""
+def jobs_of(planned: PlannedTrial, beginning: Beginning, device: str = "cpu") -> Callable[[str, Job], Steps]:
+    """Return a function that does any node's job: one network has all the data, a node's part is looked up in it.
+
+    Torch computes on `device`.
+    """
     data, plan = planned.data, planned.plan
     works: dict[str, JobRunner] = {}
     constants = beginning.constants(plan.node(EVALUATOR))
-    trained = Network(plan.nodes[0].task, data.train_x, data.train_y, constants)
-    tested = Network(plan.nodes[0].task, data.test_x, data.test_y, constants)
+    trained = Network(plan.nodes[0].task, data.train_x, data.train_y, constants, device)
+    tested = Network(plan.nodes[0].task, data.test_x, data.test_y, constants, device)
 
     class Part:
         """The network as one node sees it."""
@@ -40,7 +43,7 @@ def jobs_of(planned: PlannedTrial, beginning: Beginning) -> Callable[[str, Job],
         def network() -> Network | Part:
             return tested if node.role == "evaluator" else Part(planned.parts[name])
 
-        work = work_of(node, lambda: planned.examples(node), beginning.constants(node), network)
+        work = work_of(node, lambda: planned.examples(node), beginning.constants(node), network, device=device)
         assert work is not None, f"{name} has no work"
         return work
 

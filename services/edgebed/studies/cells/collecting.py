@@ -50,4 +50,5 @@ def _run_result(seed: int, found: FoundTrial) -> RunResult:
         cpu=host.get("cpu", ""),
         cores=host.get("cores", 0),
         memory_bytes=host.get("memory_bytes", 0),
+        torch_device=manifest.get("engine", {}).get("torch_device", ""),
     )

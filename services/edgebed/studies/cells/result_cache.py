@@ -40,6 +40,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     cpu: str
     cores: int
     memory_bytes: int
+    torch_device: str = ""
+    """What computed in virtual time, where it was not the CPU."""
     verdict: str = ""
     """Verdict on the run's conditions; empty for a simulation that had all that was asked for."""
     diverged: str = ""
