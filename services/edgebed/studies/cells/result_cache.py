@@ -6,7 +6,7 @@ of one's own are what they were, and links are shared as they were, as with a ru
 that it was made from, and a sweep can be resumed elsewhere.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from edgebed.studies.json_lines import read_lines, write_lines
 FILE = "runs.jsonl"
 
 
-class RunResult(msgspec.Struct, frozen=True, kw_only=True):
+class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One finished run: its name and what it depended on."""
 
     seed: int
@@ -214,10 +214,19 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     line["summary"] = {
         name: value for name, value in line["summary"].items() if name not in EMPTY or value != EMPTY[name]
     }
+    usual = _usual_columns(line["evaluations"])
     line["evaluations"] = {
-        name: column for name, column in line["evaluations"].items() if name not in UNKNOWN_COLUMNS or any(column)
+        name: column
+        for name, column in line["evaluations"].items()
+        if (name not in UNKNOWN_COLUMNS or any(column)) and column != usual.get(name)
     }
     return line
+
+
+def _usual_columns(columns: Mapping[str, Sequence[Any]]) -> Columns:
+    """What the columns of evaluations that a line may leave out usually have: shards push nothing to a server."""
+    count = max(map(len, columns.values()), default=0)
+    return {"final": [k == count - 1 for k in range(count)], "bits": [0] * count, "ingress_bytes": [0] * count}
 
 
 def _run(line: bytes) -> CachedRun:
@@ -225,5 +234,6 @@ def _run(line: bytes) -> CachedRun:
     if isinstance(summary := found.get("summary"), dict):
         found["summary"] = EMPTY | summary
     cached = msgspec.convert(found, CachedRun)
+    cached = msgspec.structs.replace(cached, evaluations=_usual_columns(cached.evaluations) | cached.evaluations)
     evaluations_of(cached.evaluations)  # EdgebedError where its columns do not fit each other
     return cached
