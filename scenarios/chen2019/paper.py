@@ -92,6 +92,7 @@ CELLS: dict[str, Cell] = {
         for model in ("four-layers", "eight-layers")
         for method in ("bp", "sg")
     },
+    **{f"{model}-sg-of-mean": trained(f"{model}-sg-of-mean", 2000) for model in ("four-layers", "eight-layers")},
     **{
         f"{model}-{method}-sgd": trained(f"{model}-{method}-sgd", SGD_STEPS)
         for model in ("four-layers", "eight-layers")
@@ -182,7 +183,7 @@ TABLE = Table(
         Curve(
             title=words, over="updates",
             cells=tuple(
-                name for name in CELLS if name.startswith(model) and not name.endswith(("-as-published", "-early"))
+                name for name in CELLS if name.startswith(model) and not name.endswith(("-as-published", "-early", "-of-mean", "-sgd"))
             ),
         )
         for model, words in MODELS.items()
@@ -212,6 +213,20 @@ def reaches_row(cell: str, what: str, note: str) -> Row:
     )
 
 
+def of_mean_rows(model: str) -> dict[str, Row]:
+    """Rows for modules that predict the gradient of a mini-batch's mean loss."""
+    cell, by_example = f"{model}-sg-of-mean", f"{model}-sg-as-published"
+    words = f"{MODELS[model]}, modules of the mean loss"
+    return {
+        f"{model}-sg-of-mean": accuracy_row(cell, f"{words}: synthetic gradients"),
+        f"{model}-of-mean-loses": gap_row(by_example, cell, f"{words}: what they lose"),
+        f"{model}-gap-of-mean": gap_row(
+            f"{model}-bp-as-published", cell, f"{words}: lost by synthetic gradients, in all"
+        ),
+        f"reaches-{model}-sg-of-mean": reaches_row(cell, f"{words}", ""),
+    }
+
+
 FIGURE = Table(
     title="Figure 3: convergence",
     text="The first 2,000 steps with the published mini-batches of 256 and Adam with 3e-5, a tenth of it from 60 % of "
@@ -230,6 +245,8 @@ FIGURE = Table(
                 ("bp", "bp-as-published", "back-propagation"), ("sg", "sg-early", "synthetic gradients"),
             )
         },
+        **of_mean_rows("four-layers"),
+        **of_mean_rows("eight-layers"),
         "depth-slows": Row(
             what="Synthetic gradients, steps until 90 %: eight layers over four",
             cells=("eight-layers-sg-early", "four-layers-sg-early"),
@@ -239,7 +256,7 @@ FIGURE = Table(
     },
     curves=tuple(
         Curve(title=f"{MODELS[model]} as published", over="updates",
-              cells=(f"{model}-bp-as-published", f"{model}-sg-as-published"))
+              cells=(f"{model}-bp-as-published", f"{model}-sg-as-published", f"{model}-sg-of-mean"))
         for model in ("four-layers", "eight-layers")
     ),
 )  # fmt: skip

@@ -13,9 +13,12 @@ from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.learning.models.layered import LAYERED_MODELS
 from edgebed.learning.models.layers import layers_of, shards_of
 from edgebed.learning.optimizers import Optimizer, optimizer
+from edgebed.learning.shards.building import shard_network
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.shards.network import ShardNetwork
 from edgebed.learning.trained import Trained
+from edgebed.planning.planning import plan_trials
+from edgebed.scenario.load import load_scenario
 
 SHAPE, CLASSES, BATCH = (1, 12, 12), 10, 10
 ADAM = optimizer(name="adam", learning_rate=1e-2)
@@ -156,6 +159,22 @@ def test_a_gradient_module_predicts_nothing_at_first_and_then_what_it_was_taught
     assert shard.synthetic_gradient(BatchPart(0)).any()
 
 
+@pytest.mark.parametrize("shape", [(6,), (4, 12, 12)])
+def test_a_gradient_module_may_predict_the_gradient_of_the_mean_loss(shape) -> None:
+    """Its loss is averaged over all entries, and what it gives out is what it predicts."""
+    shard = with_module(shape, predicts="mini-batch")
+    outputs = shard.forward(BatchPart(0), *data(0))
+    target = np.random.default_rng(1).normal(0, 0.1, outputs.shape).astype(np.float32)
+    first = shard.teach(BatchPart(0), target)
+    shard.forward(BatchPart(0), *data(0))
+    assert shard.predictor
+    with torch.no_grad():
+        predicted = shard.predictor.trained(*shard.predictor.untaught[BatchPart(0)])
+
+    assert first == pytest.approx(float(np.square(target).mean()), rel=1e-4)
+    np.testing.assert_array_equal(shard.synthetic_gradient(BatchPart(0)), predicted.numpy())
+
+
 def test_a_gradient_module_that_knows_the_labels_tells_classes_apart() -> None:
     """The same output with another label is given another gradient."""
     shard = with_module((6,))
@@ -268,3 +287,23 @@ def test_the_first_step_loads_no_symbolic_mathematics():
 
     assert has_symbols == "False"
     assert int(count) < 20
+
+
+def test_the_settings_of_a_method_reach_its_modules() -> None:
+    """From the scenario to the network that a shard builds."""
+    learning = {"predicts": "mini-batch", "hidden": 7, "labels": False}
+    given = {
+        "name": "modules",
+        "task": {"data": "synthetic", "model": "four-layer"},
+        "method": {"preset": "synthetic-gradients", "learning": learning},
+        "fleet": {"edge": {"count": 2}},
+        "shards": {"cuts": [2]},
+        "stop": {"updates": 1},
+    }
+    (trial,) = plan_trials(load_scenario(given, ()))
+    predictor = shard_network(trial.plan.node("edge-0")).predictor
+    assert predictor
+    module = predictor.trained.module
+    assert isinstance(module, GradientModule)
+
+    assert (module.predicts, module.classes, module.net[0].out_features) == ("mini-batch", 0, 7)

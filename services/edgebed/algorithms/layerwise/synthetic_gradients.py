@@ -11,6 +11,11 @@ a shard learns from. Above 0 the shard waits for it; 1 is back-propagation with 
 With `send_every: k` the first shard makes every step, the others make the steps 0, k, 2k, ...: those whose outputs
 go up, at every boundary. Gradient modules are taught on these steps alone, and are believed on all.
 
+What a module `predicts` has a scale. The gradient of an example's own loss does not depend on the size of the
+mini-batch, and the module's loss is its squared error, summed over features and averaged over the mini-batch. The
+gradient of the mean loss, with a squared error averaged over all entries, is how a widespread implementation has it,
+with Jaderberg et al.'s schedule (github.com/nitarshan/decoupled-neural-interfaces).
+
 There is nothing to match by batch here (synthetic_inputs.py): a shard learns of what came to it, so its step is that of
 its inputs.
 """
@@ -33,6 +38,9 @@ class Config:
     """Share of the gradient from above: 0 waits for nothing, 1 is back-propagation."""
     labels: bool = True
     """Whether modules see the labels."""
+    predicts: Literal["example", "mini-batch"] = "example"
+    """Whose gradient modules predict: that of each example's own loss; or that of the mini-batch's mean loss, which is
+    smaller by the size of the mini-batch, so that Adam's steps, of one size, are coarse for it."""
     hidden_layers: int = 1
     """Hidden layers of a module; 0: it is linear."""
     hidden: int | None = None

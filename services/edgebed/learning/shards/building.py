@@ -24,6 +24,7 @@ from edgebed.learning.shards.gradient_modules import GradientModule, InputModule
 from edgebed.learning.shards.module_networks import ModuleNetworks
 from edgebed.learning.shards.network import ShardNetwork
 
+MODULE_SETTINGS = ("hidden", "hidden_layers", "labels", "predicts")
 PROBE = 2  # examples: one alone is refused by batch normalisation
 
 
@@ -110,7 +111,7 @@ def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> Gradien
         return GradientModule(
             shape,
             plan.task.classes,
-            **{key: getattr(config, key) for key in ("hidden", "hidden_layers", "labels") if hasattr(config, key)},
+            **{key: getattr(config, key) for key in MODULE_SETTINGS if hasattr(config, key)},
         )
 
 

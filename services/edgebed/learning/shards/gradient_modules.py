@@ -9,6 +9,7 @@ Shapes: B examples, F features, C channels, K classes.
 
 import itertools
 import math
+from typing import Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
@@ -19,18 +20,20 @@ HIDDEN_DENSE = 1024
 
 
 class GradientModule(nn.Module):
-    """(B, F) or (B, C, H, W) output of a layer, (B,) labels -> B times the gradient of the mean loss there.
+    """(B, F) or (B, C, H, W) output of a layer, (B,) labels -> the gradient there, as the module `predicts` it.
 
+    That of each example's own loss is B times that of the mini-batch's mean loss.
     For images it is made of convolutions and sees the labels as planes of ones and zeros.
     """
 
     def __init__(
         self, shape: tuple[int, ...], classes: int, *, hidden: int | None = None, hidden_layers: int = 1,
-        labels: bool = True,
+        labels: bool = True, predicts: Literal["example", "mini-batch"] = "example",
     ) -> None:  # fmt: skip
         """`shape` is the shape of one output, (F,) or (C, H, W); `hidden` is the width of the hidden layers."""
         super().__init__()
         self.classes = classes if labels else 0
+        self.predicts = predicts
         self.is_image = len(shape) == 3
         width = hidden or (shape[0] if self.is_image else HIDDEN_DENSE)
         before = shape[0] + self.classes if self.is_image else math.prod(shape) + self.classes
@@ -46,7 +49,7 @@ class GradientModule(nn.Module):
         self.shape = shape
 
     def forward(self, h: Tensor, labels: Tensor) -> Tensor:
-        """(B, ...) outputs, (B,) labels -> (B, ...) B times the gradient of the mean loss, as predicted."""
+        """(B, ...) outputs, (B,) labels -> (B, ...) gradient, as predicted."""
         x = h if self.is_image else h.reshape(len(h), -1)
         if self.classes:
             x = torch.cat([x, _conditions(labels, self.classes, x)], dim=1)

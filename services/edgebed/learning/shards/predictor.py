@@ -22,6 +22,7 @@ class Predictor:
 
     def __init__(self, module: GradientModule, optimizer: Optimizer, device: str = torch_device.CPU) -> None:
         self.trained = Trained(module, optimizer, device)
+        self.is_of_mean = module.predicts == "mini-batch"
         self.untaught: dict[BatchPart, tuple[Tensor, Tensor]] = {}
         """Outputs and labels whose gradient has yet to come."""
 
@@ -33,13 +34,14 @@ class Predictor:
         """Return the (B, ...) gradient of the batch's mean loss, as predicted from what the module has seen."""
         outputs, labels = self.untaught[at]
         with torch.no_grad():
-            return torch_device.to_numpy(self.trained(outputs, labels) / len(outputs))
+            predicted = self.trained(outputs, labels)
+        return torch_device.to_numpy(predicted if self.is_of_mean else predicted / len(outputs))
 
     def teach(self, at: BatchPart, target: Floats) -> float:
         """Make one step towards (B, ...) `target`; return the loss before.
 
-        The loss is the squared error of B times the gradient, summed over features and averaged over the batch: of the
-        gradient of a mean itself it would be lost beside Adam's epsilon.
+        The loss is the squared error of B times the gradient, summed over features and averaged over the batch; of the
+        gradient of the mean itself, where that is predicted, it is averaged over all entries.
         """
         outputs, labels = self.untaught.pop(at)
         loss = self._loss(outputs, labels, target)
@@ -60,5 +62,7 @@ class Predictor:
 
     def _loss(self, outputs: Tensor, labels: Tensor, target: Floats) -> Tensor:
         predicted = self.trained(outputs, labels)
-        wanted = torch_device.own_tensor(target, self.trained.device).view(predicted.shape) * len(predicted)
-        return (predicted - wanted).square().sum() / len(predicted)
+        wanted = torch_device.own_tensor(target, self.trained.device).view(predicted.shape)
+        if self.is_of_mean:
+            return (predicted - wanted).square().mean()
+        return (predicted - wanted * len(predicted)).square().sum() / len(predicted)
