@@ -25,6 +25,8 @@ EARLY = 300
 EARLY_EVERY = 10
 """Steps between two evaluations in the first `EARLY` steps: a few per cent of what 90 % takes, since a factor of two
 must show."""
+OF_OTHER_CHARTS = ("-as-published", "-early", "-of-mean", "-sgd")
+"""Endings of cells that are not of table 1."""
 SGD_STEPS = 1500
 """Steps of plain gradient descent with a learning rate as much higher as there are fewer steps than the paper's."""
 MODELS = {"four-layers": "Four layers", "eight-layers": "Eight layers", "vgg16": "VGG16"}
@@ -182,9 +184,7 @@ TABLE = Table(
     curves=tuple(
         Curve(
             title=words, over="updates",
-            cells=tuple(
-                name for name in CELLS if name.startswith(model) and not name.endswith(("-as-published", "-early", "-of-mean", "-sgd"))
-            ),
+            cells=tuple(name for name in CELLS if name.startswith(model) and not name.endswith(OF_OTHER_CHARTS)),
         )
         for model, words in MODELS.items()
     ),
