@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from tiny_paper import tiny_paper
 
 from edgebed.reports.studies.front_page import Reproduced, artifact_page, front_page
@@ -99,3 +100,13 @@ def test_the_appendix_has_the_commands_and_what_they_cost(reproduced: Reproduced
     assert "3 runs, 30.0 s on one core." in text
     assert "edgebed reproduce tiny --row asgd --row difference --resume" in text
     assert "<svg" not in to_html(artifact_page([reproduced]))
+
+
+def test_what_a_gpu_computed_is_no_time_of_a_core(reproduced: Reproduced) -> None:
+    """The appendix has both; whoever has no GPU knows that a part of the cost is missing."""
+    first, *others = reproduced.result.cells
+    faster = structs.replace(first, runs=tuple(structs.replace(run, torch_device="A GPU") for run in first.runs[:2]))
+    result = structs.replace(reproduced.result, cells=(faster, structs.replace(others[0], runs=first.runs[2:])))
+    text = to_markdown(artifact_page([reproduced._replace(result=result)]))
+
+    assert "3 runs, 10.0 s on one core and 20.0 s on A GPU." in text

@@ -75,6 +75,41 @@ def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells
     assert "updates" not in EMPTY
 
 
+def test_a_line_leaves_out_columns_that_are_as_usual(cells: PaperCells, tmp_path: Path) -> None:
+    """Only the last evaluation is final, and shards push nothing to a server; what is otherwise is written."""
+    completed_run(cells, RUN, tmp_path / "runs")
+    file = tmp_path / "kept.jsonl"
+    first, _ = said_of(cells, tmp_path / "runs", file)
+    line = msgspec.json.decode(file.read_bytes())
+    columns, count = line["evaluations"], len(line["evaluations"]["t"])
+    usual = {"final": [*[False] * (count - 1), True], "ingress_bytes": [0] * count, "bits": [0] * count}
+    assert {name for name in usual if name not in columns} == {"final"}
+    file.write_bytes(msgspec.json.encode(line | {"evaluations": usual | columns}) + b"\n")
+    assert said_of(cells, tmp_path / "none", file) == (first, [])
+
+    unusual = {"final": [True] * count, "ingress_bytes": usual["ingress_bytes"]}
+    file.write_bytes(msgspec.json.encode(line | {"evaluations": columns | unusual}) + b"\n")
+    said_of(cells, tmp_path / "none", file)
+    again = msgspec.json.decode(file.read_bytes())["evaluations"]
+    assert again == {name: column for name, column in (columns | unusual).items() if name != "ingress_bytes"}
+    assert not ResultCache(cells, file).trial(RUN).evaluations.ingress_bytes.any()
+
+
+def test_time_that_another_device_took_is_no_time_of_a_core(cells: PaperCells, tmp_path: Path) -> None:
+    """The run counts, its page names the device, and nobody takes its time for what such a run costs here."""
+    folder = completed_run(cells, RUN, tmp_path / "runs")
+    manifest = msgspec.json.decode(folder.manifest.read_bytes())
+    folder.manifest.write_bytes(msgspec.json.encode(manifest | {"wall_s": 9.0, "engine": {"torch_device": "A GPU"}}))
+    result, _ = said_of(cells, tmp_path / "runs", tmp_path / "kept.jsonl")
+    (run,) = result.cells[0].runs
+    page = " ".join(to_markdown(reproduction_page(cells.paper, result, {})).split())
+
+    assert (run.torch_device, run.core_s) == ("A GPU", None)
+    assert "of memory; torch computed on A GPU" in page
+    assert "are of runs that another device than the CPU computed." in page
+    assert msgspec.structs.replace(run, torch_device="").core_s == 9.0
+
+
 def test_a_line_of_before_operations_were_counted_is_of_five_milliseconds(cells: PaperCells, tmp_path: Path) -> None:
     """Found where the scenario says so now, and not where it says nothing: there a gradient takes another time."""
     completed_run(cells, RUN, tmp_path / "runs")

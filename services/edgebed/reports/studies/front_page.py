@@ -12,6 +12,7 @@ from typing import NamedTuple
 from edgebed.core.quantities import UNMEASURED, count_text, seconds_text
 from edgebed.reports.studies.reproduction_page import MEASURED, row_options, rows_grid
 from edgebed.reports.writing.page import Figures, Grid, Listing, Page, Paragraph, Part, Prose, Section, Span
+from edgebed.studies.cells.result_cache import RunResult
 from edgebed.studies.papers.paper import Headline, Paper
 from edgebed.studies.reproduction.reproduction import Reproduction, RowResult
 
@@ -117,6 +118,18 @@ def _headline(each: Reproduced, headline: Headline) -> Section:
     return Section(headline.claim, [Prose(headline.found), found, Figures(charts, folder=each.paper.name)])
 
 
+def _cost_text(runs: Sequence[RunResult]) -> str:
+    """What the runs took, on one core and on other devices."""
+    if not runs:
+        return f"{UNMEASURED} on one core"
+    costs = {"on one core": sum(run.core_s or 0.0 for run in runs)}
+    for run in runs:
+        if run.torch_device:
+            place = f"on {run.torch_device}"
+            costs[place] = costs.get(place, 0.0) + (run.wall_s or 0.0)
+    return " and ".join(f"{seconds_text(took_s)} {place}" for place, took_s in costs.items() if took_s)
+
+
 def _checks(each: Reproduced) -> Iterator[Part]:
     """For each headline its rows with what to expect, what that costs, and the command."""
     cells = {cell.cell: cell for cell in each.result.cells}
@@ -124,15 +137,12 @@ def _checks(each: Reproduced) -> Iterator[Part]:
         rows = [each.rows[name] for name in headline.rows]
         needed = dict.fromkeys(cell for row in rows for cell in row.cells)
         runs = {(run.run, run.started): run for cell in needed if cell in cells for run in cells[cell].runs}
-        took_s = sum(run.wall_s or 0.0 for run in runs.values())
         command = ["edgebed", "reproduce", each.paper.name, *row_options(headline.rows), "--resume"]
         yield Section(
             f"C{number}: {headline.claim}",
             [
                 replace(rows_grid(rows).only("", MEASURED, "finding"), head=CHECK_HEAD),
-                Paragraph(
-                    f"{count_text(len(runs), 'run')}, {seconds_text(took_s) if runs else UNMEASURED} on one core."
-                ),
+                Paragraph(f"{count_text(len(runs), 'run')}, {_cost_text(list(runs.values()))}."),
                 Listing([shlex.join(command)], "sh"),
             ],
         )

@@ -262,6 +262,8 @@ def runs_sentences(found: Iterable[RunResult]) -> Iterator[str]:
     )
     if any(run.resumed for run in runs):
         yield "Times with + are of resumed runs; time spent before the interruption may be missing."
+    if any(run.torch_device for run in runs):
+        yield "Times with * are of runs that another device than the CPU computed."
     if degraded := [run.run for run in runs if run.verdict == "degraded"]:
         more = f" and {len(degraded) - NAMED_MAX} more" if len(degraded) > NAMED_MAX else ""
         yield (
@@ -349,4 +351,4 @@ def row_options(rows: Iterable[str]) -> list[str]:
 
 
 def _wall_text(run: RunResult) -> str:
-    return f"{seconds_text(run.wall_s)}{'+' if run.resumed else ''}"
+    return f"{seconds_text(run.wall_s)}{'+' if run.resumed else ''}{'*' if run.torch_device else ''}"

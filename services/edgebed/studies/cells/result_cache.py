@@ -47,6 +47,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     diverged: str = ""
     """When the run diverged, and what was not finite first; empty: it did not."""
 
+    @property
+    def core_s(self) -> float | None:
+        """Seconds of one core; None where that is not known, or something else than the CPU computed."""
+        return None if self.torch_device else self.wall_s
+
 
 BEFORE_COUNTING = "5ms"
 """What a gradient took in virtual time where nothing was said, as long as operations were not counted."""

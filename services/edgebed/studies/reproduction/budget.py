@@ -59,8 +59,8 @@ class PaperRuns(NamedTuple):
 
     @property
     def done(self) -> dict[CellRun, float | None]:
-        """The runs that are there, and the seconds that each took, if that is known."""
-        return {run: kept.run.wall_s for run in self.wanted if (kept := self.cache.find(run))}
+        """The runs that are there, and the seconds that each took on one core, if that is known."""
+        return {run: kept.run.core_s for run in self.wanted if (kept := self.cache.find(run))}
 
 
 class Candidate(NamedTuple):
