@@ -25,8 +25,10 @@ EARLY = 300
 EARLY_EVERY = 10
 """Steps between two evaluations in the first `EARLY` steps: a few per cent of what 90 % takes, since a factor of two
 must show."""
-OF_OTHER_CHARTS = ("-as-published", "-early", "-of-mean", "-sgd")
+AFTER_POOL = "-after-pool"
+OF_OTHER_CHARTS = ("-as-published", "-early", "-of-mean", AFTER_POOL, "-sgd")
 """Endings of cells that are not of table 1."""
+OF_FIGURE_3 = ("-as-published", "-of-mean", AFTER_POOL)
 SGD_STEPS = 1500
 """Steps of plain gradient descent with a learning rate as much higher as there are fewer steps than the paper's."""
 MODELS = {"four-layers": "Four layers", "eight-layers": "Eight layers", "vgg16": "VGG16"}
@@ -94,7 +96,10 @@ CELLS: dict[str, Cell] = {
         for model in ("four-layers", "eight-layers")
         for method in ("bp", "sg")
     },
-    **{f"{model}-sg-of-mean": trained(f"{model}-sg-of-mean", 2000) for model in ("four-layers", "eight-layers")},
+    **{
+        f"{cell}-sg-of-mean{ending}": trained(f"{cell}-sg-of-mean{ending}", 2000)
+        for cell, ending in (("four-layers", ""), ("four-layers", AFTER_POOL), ("eight-layers", ""))
+    },
     **{
         f"{model}-{method}-sgd": trained(f"{model}-{method}-sgd", SGD_STEPS)
         for model in ("four-layers", "eight-layers")
@@ -213,17 +218,15 @@ def reaches_row(cell: str, what: str, note: str) -> Row:
     )
 
 
-def of_mean_rows(model: str) -> dict[str, Row]:
+def of_mean_rows(model: str, ending: str = "", where: str = "") -> dict[str, Row]:
     """Rows for modules that predict the gradient of a mini-batch's mean loss."""
-    cell, by_example = f"{model}-sg-of-mean", f"{model}-sg-as-published"
-    words = f"{MODELS[model]}, modules of the mean loss"
+    cell = f"{model}-sg-of-mean{ending}"
+    words = f"{MODELS[model]}, modules of the mean loss{where}"
     return {
-        f"{model}-sg-of-mean": accuracy_row(cell, f"{words}: synthetic gradients"),
-        f"{model}-of-mean-loses": gap_row(by_example, cell, f"{words}: what they lose"),
-        f"{model}-gap-of-mean": gap_row(
-            f"{model}-bp-as-published", cell, f"{words}: lost by synthetic gradients, in all"
+        cell: accuracy_row(cell, f"{words}: synthetic gradients"),
+        f"{model}-gap-of-mean{ending}": gap_row(
+            f"{model}-bp-as-published", cell, f"{words}: lost by synthetic gradients"
         ),
-        f"reaches-{model}-sg-of-mean": reaches_row(cell, f"{words}", ""),
     }
 
 
@@ -246,7 +249,23 @@ FIGURE = Table(
             )
         },
         **of_mean_rows("four-layers"),
+        **of_mean_rows("four-layers", AFTER_POOL, ", after the pool alone"),
         **of_mean_rows("eight-layers"),
+        "wider-of-mean": Row(
+            what="Eight layers over four, modules of the mean loss after pools alone: how much more is lost",
+            cells=tuple(
+                f"{model}-{ending}"
+                for model, ending in (
+                    ("four-layers", "bp-as-published"), ("four-layers", f"sg-of-mean{AFTER_POOL}"),
+                    ("eight-layers", "bp-as-published"), ("eight-layers", "sg-of-mean"),
+                )
+            ),
+            measure=difference(
+                difference(accuracy("eight-layers-bp-as-published"), accuracy("eight-layers-sg-of-mean")),
+                difference(accuracy("four-layers-bp-as-published"), accuracy(f"four-layers-sg-of-mean{AFTER_POOL}")),
+            ),
+            unit="points",
+        ),
         "depth-slows": Row(
             what="Synthetic gradients, steps until 90 %: eight layers over four",
             cells=("eight-layers-sg-early", "four-layers-sg-early"),
@@ -256,7 +275,7 @@ FIGURE = Table(
     },
     curves=tuple(
         Curve(title=f"{MODELS[model]} as published", over="updates",
-              cells=(f"{model}-bp-as-published", f"{model}-sg-as-published", f"{model}-sg-of-mean"))
+              cells=tuple(name for name in CELLS if name.startswith(model) and name.endswith(OF_FIGURE_3)))
         for model in ("four-layers", "eight-layers")
     ),
 )  # fmt: skip
