@@ -29,6 +29,10 @@ from .measures import (
 UPDATES = 250_000
 CRASH_PROBABILITY = 0.0004  # n / (2 I) with n = 200 devices and I = 250,000 updates
 SHORT = 0.2
+PERCEPTRON = 0.4
+"""Scale of table II's shorter cells: a fifth of the updates leaves the perceptron points below its best."""
+WHOLE_PERCEPTRONS = ("60000-images", "60000-images-crashes")
+"""Variants of table II with all updates."""
 HALF_A_POINT = 0.5
 MARGIN = 0.2
 """Points by which accuracies may differ and count as equal: 20 of the 10,000 test images, less than twice the standard
@@ -88,9 +92,10 @@ def short(scenario: str, variant: str) -> Cell:
 
 def perceptron(variant: str) -> Cell:
     """A cell of table II."""
+    scale = 1.0 if variant in WHOLE_PERCEPTRONS else PERCEPTRON
     if variant.endswith("-crashes"):
-        return Cell(scenario="table-2.yaml", variant=variant, sets=crashes(variant))
-    return Cell(scenario="table-2.yaml", variant=variant)
+        return Cell(scenario="table-2.yaml", variant=variant, scale=scale, sets=crashes(variant))
+    return Cell(scenario="table-2.yaml", variant=variant, scale=scale)
 
 
 STANDARDIZED = "-standardized"
@@ -128,10 +133,10 @@ CELLS: dict[str, Cell] = {
 }
 
 
-def accuracy_row(cell: str, what: str, published: float | None = None, note: str = "") -> Row:
+def accuracy_row(cell: str, what: str, published: float | None = None, note: str = "", cause: str = "") -> Row:
     """A row for the paper's metric, claimed within half a point where the paper has a value."""
     claim = None if published is None else Near(value=published, tolerance=HALF_A_POINT)
-    return Row(what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note)
+    return Row(what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=cause)
 
 
 def gain_row(
@@ -143,11 +148,17 @@ def gain_row(
     return Row(what=what, cells=(better, worse), measure=measure, unit="points", claim=claim, note=note, cause=cause)
 
 
-TIED = ("adacomp-0.1", "adacomp-0.01")
-WHY_TIED = (
-    "The paper's own order has ≥ between these two, for 0.11 points between single numbers; that is less than the 0.20 "
-    "points that count as no difference here."
+SHORTER = (
+    "The learning rate, of which the paper states none. With 0.026 for Comp-ASGD instead of 0.1 it has 96.59 % at c = 0.1 "
+    "and 94.46 % at c = 0.01 (rows `accuracy-comp-asgd-0.1-shorter-steps` and `accuracy-comp-asgd-0.01-shorter-steps`); "
+    "neither reaches 97 %, and ASGD is 1.7 points better than the first, as in the paper."
 )
+WHY = {
+    ("adacomp-0.1", "adacomp-0.01"): "The paper's own order has ≥ between these two, for 0.11 points between single "
+    "numbers; that is less than the 0.20 points that count as no difference here.",
+    ("asgd", "comp-asgd-0.1"): SHORTER,
+}
+"""Why differences of neighbours are not the paper's."""
 
 
 def order_rows(prefix: str, ending: str, words: str, *, published: bool, note: str = "") -> dict[str, Row]:
@@ -159,7 +170,7 @@ def order_rows(prefix: str, ending: str, words: str, *, published: bool, note: s
             f"{METHODS[better]} over {METHODS[worse]}{words}",
             PUBLISHED[better] - PUBLISHED[worse] if published else None,
             note,
-            WHY_TIED if (better, worse) == TIED else "",
+            WHY.get((better, worse), ""),
         )
         for better, worse in itertools.pairwise(ORDER)
     }
@@ -175,15 +186,22 @@ Each method's best moving average of the accuracy, and the differences between n
 AdaComp 0.1 ≥ AdaComp 0.01 > ASGD > Comp-ASGD 0.1 > Comp-ASGD 0.01. The pauses are narrow; what others do to the order
 is in the section on pauses.
 
-Why Comp-ASGD and ASGD are better here than in the paper is open. Tried with one change at a time, seed 1, as best
-moving averages within 50,000 updates: selection within each tensor, as AdaComp's, takes Comp-ASGD 0.1 from 95.19 % to
-94.80 % and Comp-ASGD 0.01 from 93.84 % to 88.91 %; the paper's are 1.8 and 2.7 points below its ASGD in the end. With
-standardised images, as the authors' code has them, Comp-ASGD 0.1 is faster and not slower (93.47 % within 30,000
+Comp-ASGD is better here than in the paper, whose accuracies both of its ratios have here after some 70,000 updates. The
+paper states no learning rate. With 0.026 for Comp-ASGD instead of the 0.1 of the authors' code, by which 70,000 updates
+become 250,000, both are within 0.7 points of the paper's and neither reaches 97 %; what the paper had is not known.
+Tried with one change at a time, seed 1, as best moving averages within 50,000 updates: selection within each tensor, as
+AdaComp's, takes Comp-ASGD 0.1 from 95.19 % to 94.80 % and Comp-ASGD 0.01 from 93.84 % to 88.91 %. With standardised
+images, as the authors' code has them, Comp-ASGD 0.1 is faster and not slower (93.47 % within 30,000
 updates, 92.56 % without). With the largest gradients by value instead of by magnitude it does not learn (11 % after
 20,000 updates). Longer waits are no cause: with 200 devices staleness is 199 on average, and the mean of 1 / staleness
 can be no more than a tenth below that of narrow pauses, while the paper's ASGD takes 1.5 times the updates to 97 %.""",
     rows={
-        **{f"accuracy-{name}": accuracy_row(name, METHODS[name], PUBLISHED[name]) for name in METHODS},
+        **{
+            f"accuracy-{name}": accuracy_row(
+                name, METHODS[name], PUBLISHED[name], cause=SHORTER if name in COMP_ASGD else ""
+            )
+            for name in METHODS
+        },
         "accuracy-adacomp-0.01-float16": accuracy_row(
             "adacomp-0.01-float16", "AdaComp, c = 0.01, values sent as float16", note="Not in the paper."
         ),
@@ -229,7 +247,9 @@ SECTION_3 = Table(
             "single-core", "One core, whole gradients", SINGLE_CORE["single-core"], OF_SHOKRI
         ),
         "single-core-1-in-100": accuracy_row(
-            "single-core-1-in-100", "One core, one entry in a hundred", SINGLE_CORE["single-core-1-in-100"], OF_SHOKRI
+            "single-core-1-in-100", "One core, one entry in a hundred", SINGLE_CORE["single-core-1-in-100"], OF_SHOKRI,
+            cause="The images. Each with mean 0 and deviation 1, as the authors' code has them, it is 96.48 % (row "
+            "`single-core-1-in-100-standardized`), at the edge of what reproduces the paper's.",
         ),
         "loss-single-core": gain_row(
             "single-core", "single-core-1-in-100", "One core: lost by the selection",
@@ -306,10 +326,12 @@ def ingress_rows(
     }
 
 
-def updates_row(cell: str, what: str, claim: Claim | None = None, note: str = "") -> Row:
+def updates_row(cell: str, what: str, claim: Claim | None = None, note: str = "", cause: str = "") -> Row:
     """A row for the pushes until 97 %."""
-    what = f"{what}: pushes until 97 %"
-    return Row(what=what, cells=(cell,), measure=updates_to_target(cell), unit="updates", claim=claim, note=note)
+    return Row(
+        what=f"{what}: pushes until 97 %", cells=(cell,), measure=updates_to_target(cell), unit="updates", claim=claim,
+        note=note, cause=cause,
+    )  # fmt: skip
 
 
 FIGURE_3_RIGHT = Table(
@@ -333,7 +355,7 @@ FIGURE_3_RIGHT = Table(
             note="The paper's 191 is 67 in the size of a push and 2.9 in their number, or 31 and 6.2 with wrappers.",
         ),
         **{
-            f"never-97-{name}": updates_row(name, METHODS[name], Never())
+            f"never-97-{name}": updates_row(name, METHODS[name], Never(), cause=SHORTER)
             for name in COMP_ASGD
         },
         **{
@@ -522,7 +544,8 @@ HEADLINES = (
             "never-97-comp-asgd-0.01",
         ),
         chart="Accuracy against updates",
-        found="It reaches 97 % here, and with a tenth of the entries it is as good as ASGD. The cause is open.",
+        found="With the learning rate of the authors' code it reaches 97 % here, and with a tenth of the entries it is "
+        "as good as ASGD. The paper states no rate; a quarter of this one brings Comp-ASGD within 0.7 points of it.",
     ),
     Headline(
         claim="When half of the devices crash, 0.2 to 0.3 points are lost",
