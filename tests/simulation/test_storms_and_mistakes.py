@@ -11,7 +11,13 @@ from ruamel.yaml import YAML
 
 Simulate = Callable[..., Any]  # conftest.py
 SEEDS_MAX = 60
-BEGINS_AT = {"forgets-held": 35, "forgets-changes": 49, "restores-first-state": 51, "counts-refused": 12}
+BEGINS_AT = {
+    "forgets-held": 35,
+    "forgets-changes": 49,
+    "restores-first-state": 51,
+    "counts-refused": 12,
+    "forgets-waiting": 125,
+}
 """Seed of the storm that finds it, where no storm before does: the search begins there."""
 FEW = {"skips-an-append": 1, "restores-first-state": 1, "restores-version-before": 1, "forgets-held": 2}
 """Faults of the shortest schedule, at most, of those for which it is known."""
