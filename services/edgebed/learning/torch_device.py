@@ -24,7 +24,7 @@ def chosen() -> str:
 
     ScenarioError where torch has none of that name here.
     """
-    name = os.environ.get(VARIABLE, CPU)
+    name = os.environ.get(VARIABLE) or CPU
     if name == CPU:
         return name
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # without it cuBLAS may add up in another order
