@@ -25,7 +25,7 @@ from edgebed.learning.models.examined import Uncountable
 from edgebed.learning.models.footprint import kept_bytes
 from edgebed.learning.models.losses import loss_of
 from edgebed.learning.shards.building import PROBE, shapes_of, task_layers
-from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +65,7 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
             shapes = shapes_of(task, layers)
         except Exception as error:
             raise ScenarioError(f"{task.model}: its layers do not fit together: {imports.reason(error)}") from error
-        beside = {key: settings[key] for key in ("hidden", "hidden_layers", "labels") if key in settings}
+        beside = of_modules(settings)
         outputs = shapes[1:]
         modules = [_beside(GradientModule(shape, task.classes, **beside), shape, labels=True) for shape in outputs]
         heads = [_beside(LocalHead(shape, task.classes), shape) for shape in outputs]

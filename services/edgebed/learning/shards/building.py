@@ -20,11 +20,10 @@ from edgebed.learning import torch_device, weights
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.layers import joined, layers_of
 from edgebed.learning.optimizers import Optimizer, optimizer
-from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
 from edgebed.learning.shards.module_networks import ModuleNetworks
 from edgebed.learning.shards.network import ShardNetwork
 
-MODULE_SETTINGS = ("hidden", "hidden_layers", "labels", "predicts")
 PROBE = 2  # examples: one alone is refused by batch normalisation
 
 
@@ -111,7 +110,7 @@ def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> Gradien
         return GradientModule(
             shape,
             plan.task.classes,
-            **{key: getattr(config, key) for key in MODULE_SETTINGS if hasattr(config, key)},
+            **of_modules(vars(config)),
         )
 
 

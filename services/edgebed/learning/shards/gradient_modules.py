@@ -9,14 +9,22 @@ Shapes: B examples, F features, C channels, K classes.
 
 import itertools
 import math
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
 from torch import Tensor, nn
 
+SETTINGS = ("hidden", "hidden_layers", "labels", "predicts")
+"""Settings of a method's learning that its gradient modules take."""
 HIDDEN_DENSE = 1024
 """Width of hidden dense layers in Jaderberg et al.; for images there are as many channels as the layer has."""
+
+
+def of_modules(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those of a method's settings of learning that its gradient modules take."""
+    return {key: settings[key] for key in SETTINGS if key in settings}
 
 
 class GradientModule(nn.Module):

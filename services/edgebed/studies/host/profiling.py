@@ -29,7 +29,7 @@ from edgebed.learning.models.footprint import kept_bytes
 from edgebed.learning.models.growth import grown_bytes
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shards.building import optimizer_of, shapes_of, task_layers
-from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
+from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
 from edgebed.learning.shards.network import ShardNetwork
 from edgebed.learning.trained import Trained, gradients
 from edgebed.planning.planning import PlannedTrial
@@ -219,8 +219,7 @@ def _networks_beside(task: Task, method: Method, k: int, shapes: Sequence[tuple[
     found: dict[str, Any] = {}
     is_last = k == len(shapes) - 2
     if rule.has_module and not is_last:
-        of_module = {key: settings[key] for key in ("hidden", "hidden_layers", "labels")}
-        found["gradient_module"] = GradientModule(shapes[k + 1], task.classes, **of_module)
+        found["gradient_module"] = GradientModule(shapes[k + 1], task.classes, **of_modules(settings))
     if rule.source == "head" and not is_last:
         found["head"] = LocalHead(shapes[k + 1], task.classes)
     if rule.synthetic_inputs and k:
