@@ -27,16 +27,17 @@ REQUIREMENTS = """\
 **Hardware.** Two cores and 8 GB of memory, no GPU; times below are seconds of one core of the machine that the pages
 name. **Software.** Linux, Python 3.11 or newer, and Docker for what is run in containers; `scripts/setup` makes the
 environment. **Data.** MNIST and CIFAR-10 are fetched on first use, or read from `EDGEBED_DATA_DIR`. **Randomness.** A
-simulated run is bit-equal on every machine with the same versions; other versions and live runs move within the
-intervals."""
+simulated run repeats to the bit with the same versions on processors with the same vector instructions, such as AVX2;
+others round gradients in another way, and such runs, like live ones, move within the intervals."""
 TYRES = """\
-Ten minutes: the first command checks the installation and trains for seconds; the second evaluates the lines that the
-repository has and must find what the pages say; the third makes one run of a row anew, which must give the value that
-the page has for seed 1."""
+Ten minutes. The first command checks the installation and trains for seconds. The second makes one run of a row anew,
+and the third evaluates the repository's line of the same run: both must print one value. The fourth evaluates all lines
+of that paper and must leave its page as the repository has it, by `git diff docs/results`."""
 TYRES_COMMANDS = (
     "scripts/demo",
-    "edgebed reproduce tong2016 --no-run --output docs/results",
     "edgebed reproduce tong2016 --row bp-1000 --seeds 1",
+    "edgebed reproduce tong2016 --row bp-1000 --seeds 1 --no-run --output docs/results",
+    "edgebed reproduce tong2016 --no-run --output docs/results",
 )
 FRONT_HEAD = ("paper", "claims", "reproduced", "differ or equal", "of these explained", "open")
 CHECK_HEAD = ("", "expected", "finding")
