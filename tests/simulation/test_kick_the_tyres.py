@@ -11,8 +11,8 @@ from warm_command import WarmCommand
 from edgebed.reports.studies.front_page import TYRES_COMMANDS
 
 RESULTS = Path(__file__).parents[2] / "docs/results"
-_, ANEW, OF_THE_LINE, _ = map(shlex.split, TYRES_COMMANDS)
-_, _, PAPER, _, ROW, *_ = ANEW
+ANEW, OF_THE_LINE = (shlex.split(command) for command in TYRES_COMMANDS[1:3])
+PAPER, ROW = ANEW[2], ANEW[4]
 BEGINNING = ("--scale", "0.1")
 """It is as long as what the row is about."""
 ITS_CELL = '"scenario":"figures-14-17.yaml"', '"trial":"bp"', '"seed":1,'
