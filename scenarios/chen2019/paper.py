@@ -451,10 +451,17 @@ HEADLINES = (
     ),
     Headline(
         claim="Four containers make 185 steps a second with synthetic gradients, one device by back-propagation 166",
-        rows=("faster-than-whole", "faster-of-cores", "faster-of-cores-without-modules", "faster", "rate-sg"),
-        found="With 0.4 of a core for each layer it is the other way round. A core each would give 0.8 of the rate of "
-        "one device, and 1.5 if modules cost nothing: the first layer's module, convolutions, works about as long as "
-        "the layer, and its device decides the rate.",
+        rows=(
+            "faster-than-whole",
+            "faster-than-whole-capped-0.7",
+            "faster-of-cores",
+            "faster-of-cores-without-modules",
+            "faster",
+            "rate-sg",
+        ),
+        found="With 0.4 of a core for each layer it is the other way round. With 0.7 each four devices have 0.7 of the "
+        "rate of one of them, with a core each it would be 0.8, and 1.5 if modules cost nothing: the first layer's "
+        "module, convolutions, works about as long as the layer, and its device decides the rate.",
     ),
 )
 
