@@ -13,6 +13,7 @@ from tiny_paper import tiny_paper
 
 from edgebed.journal.series import Series
 from edgebed.reports.studies.reproduction_page import reproduction_page
+from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.markdown import to_markdown
 from edgebed.reports.writing.terminal import show
 from edgebed.studies.cells.result_cache import RunResult
@@ -107,6 +108,17 @@ def test_evaluations_that_lie_apart_are_told_of(result: Reproduction) -> None:
         without = msgspec.structs.replace(row_result("push", {1: 2000.0}), resolution=resolution)
         page = page_text(msgspec.structs.replace(result, tables=result.tables | {"Table 2: bytes": (without,)}))
         assert ("- A push of AdaComp: Accurate to 600 B, as evaluations lie apart." in page) == is_told
+
+
+def test_a_cause_names_other_rows_in_the_letters_of_code(result: Reproduction) -> None:
+    """In Markdown and in HTML."""
+    caused = msgspec.structs.replace(row_result("asgd", {1: 80.0, 2: 81.0}), cause="The rate (row `slower`).")
+    page = reproduction_page(
+        tiny_paper(), msgspec.structs.replace(result, tables=result.tables | {"Table 1: accuracy": (caused,)}), {}
+    )
+
+    assert "- ASGD: Why it differs: The rate (row `slower`)." in to_markdown(page)
+    assert "ASGD: Why it differs: The rate (row <code>slower</code>)." in to_html(page)
 
 
 def test_a_value_that_is_not_the_papers_does_not_stand_in_its_column() -> None:

@@ -171,7 +171,7 @@ def _table(paper: Paper, table: Table, rows: Sequence[RowResult], curves: Curves
         for each in table.curves
         if (found := curves.get(each.title))
     ]
-    return Section(table.title, [Prose(table.text), rows_grid(rows), Notes(lines), Figures(charts)])
+    return Section(table.title, [Prose(table.text), rows_grid(rows), Notes(list(map(coded, lines))), Figures(charts)])
 
 
 def _brief(title: str, rows: Sequence[RowResult]) -> Section:
