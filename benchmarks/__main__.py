@@ -15,6 +15,7 @@ from benchmarks import (
     compression,
     containers,
     controller,
+    direct_minimisation,
     durability,
     encoding,
     faults,
@@ -42,6 +43,7 @@ PARTS = (
     "security",
     "durability",
     "update",
+    "direct",
     "links",
     "namespaces",
     "containers",
@@ -50,14 +52,14 @@ PARTS = (
     "watching",
     "controller",
 )
-DEFAULT_PARTS = PARTS[:9]
+DEFAULT_PARTS = PARTS[:10]
 """The others need root, or Docker."""
 
 
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(prog="scripts/bench", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first nine)")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="which to run (default: the first ten)")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time: does it run at all?")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args()
@@ -81,6 +83,7 @@ def _measure(part: str, *, quick: bool) -> Any:
         "simulation": lambda: simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3),
         "server": lambda: server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 7),
         "update": lambda: update_parts.measure(quick=quick),
+        "direct": lambda: direct_minimisation.measure(quick=quick),
     }
     others = (churn, compression, containers, controller, durability, faults)
     others += (links, namespaces, security, shards, watching)
@@ -95,6 +98,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
     yield from _security(measured.get("security", ()))
     yield from _durability(measured.get("durability", ()))
     yield from _update(measured.get("update", {"us": {}}))
+    yield from _direct(measured.get("direct", {}))
     if found := measured.get("simulation"):
         per_s = found["per_s"]
         for name, limit in (
@@ -159,6 +163,14 @@ def _update(found: dict[str, Any]) -> Iterator[str]:
     for name, us in found["us"].items():
         what = f"server CPU time of an update, with its log, {found['clients']} clients: {name}"
         yield f"{what:<99} {us:>7,.0f} us"
+
+
+def _direct(found: dict[str, float]) -> Iterator[str]:
+    ways = (("constant", ""), ("differentiated", "the report: about 3"))
+    for name, published in ways if found else ():
+        what = f"CPU time of a step, gradient loss minimised as well / back-propagation, {name}"
+        times = f"({found[name]:.3f} of {found['none']:.3f} s)"
+        yield f"{what:<91} {found[name] / found['none']:>7.2f}  {published:<20} {times}"
 
 
 def _security(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
