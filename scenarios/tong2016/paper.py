@@ -53,7 +53,7 @@ def timed(scenario: str, variant: str, steps: int, of_steps: int) -> Cell:
     return Cell(scenario=scenario, variant=variant, scale=steps / of_steps, runtime="process", sets=lambda _: (every,))
 
 
-SEEDS = {"bp": 20, "bp-ten-times": 20, "sg": 10, "si-blocked": 10}
+SEEDS = {"bp": 20, "bp-ten-times": 10, "sg": 10, "si-blocked": 10}
 """Number of seeds where accuracies differ by several points from one seed to another; else three."""
 CELLS: dict[str, Cell] = {
     **{name: Cell(scenario="figures-14-17.yaml", variant=name, seeds=SEEDS.get(name, 3)) for name in NET},

@@ -20,8 +20,8 @@ from edgebed.running.results import Trial
 DTYPES = {"version": np.int64, "ingress_bytes": np.int64, "bits": np.int64, "final": np.bool_}
 """Types of the columns of an evaluation that are no floats."""
 Columns = dict[str, list[Any]]
-DIGITS = {"t": 6, "loss": 5}
-"""Significant digits of stored columns: far finer than what tells two seeds apart."""
+LOSS_DIGITS = 8
+"""Significant digits of a loss, which is a mean of single precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,10 +62,9 @@ def _batches(plan: Plan, summary: TrialSummary) -> int | None:
 
 
 def columns_of(evaluations: Evaluations) -> Columns:
-    """Evaluations as columns for JSON; what is not finite is None, and values have so many digits as in DIGITS."""
+    """Evaluations as columns for JSON; what is not finite is None, and a loss has LOSS_DIGITS digits."""
     columns = {field.name: getattr(evaluations, field.name).tolist() for field in dataclasses.fields(evaluations)}
-    for name, digits in DIGITS.items():
-        columns[name] = [float(f"{value:.{digits}g}") for value in columns[name]]
+    columns["loss"] = [float(f"{value:.{LOSS_DIGITS}g}") for value in columns["loss"]]
     return {name: [_short(value) for value in column] for name, column in columns.items()}
 
 

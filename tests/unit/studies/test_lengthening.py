@@ -7,35 +7,24 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from learning_curves import learned
 
-from edgebed.journal.series import Evaluations
-from edgebed.journal.summary import TrialSummary
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import accuracy, difference, of_summary
 from edgebed.studies.papers.paper import AtLeast, Near, Never, Row, Sign
 from edgebed.studies.reproduction.findings import can_decide, judge
-from edgebed.studies.reproduction.lengthening import lengthened, over_lengths
+from edgebed.studies.reproduction.lengthening import has_levelled, lengthened, over_lengths
 from edgebed.studies.statistics import ConfidenceInterval, interval
 
-REQUIRED = [field.name for field in msgspec.structs.fields(TrialSummary) if field.required]
-SUMMARY = TrialSummary(**dict.fromkeys(REQUIRED))  # type: ignore[arg-type]  # nothing else of it is read
 UPDATES = 64
 DOUBLINGS = 3
 
 
-def trial(at_first: float, each_doubling: float, until: int = UPDATES) -> FinishedTrial:
-    """Evaluated after each update; its accuracy moves as much in each doubling of the updates."""
+def trial(at_first: float, each_doubling: float, until: int = UPDATES, power: float = 1.0) -> FinishedTrial:
+    """Evaluated after each update; with a power of 1 its accuracy moves as much in each doubling of the updates."""
     version = np.arange(1, until + 1)
-    curve = at_first + each_doubling * np.log2(version)
-    nothing = np.zeros(until)
-    return FinishedTrial(
-        plan=None,  # type: ignore[arg-type]  # no measure here reads it
-        summary=msgspec.structs.replace(SUMMARY, updates=until, final_accuracy=float(curve[-1])),
-        evaluations=Evaluations(
-            t=nothing, version=version, accuracy=curve, loss=nothing, final=nothing.astype(bool),
-            ingress_bytes=nothing.astype(np.int64), egress_bytes=nothing, bits=nothing.astype(np.int64),
-        ),
-    )  # fmt: skip
+    curve = at_first + each_doubling * np.log2(version) ** power
+    return learned(version, curve)
 
 
 @given(st.floats(0, 1), st.floats(-0.1, 0.1))
@@ -69,6 +58,17 @@ def test_where_half_of_a_run_tells_nothing_there_is_no_bound() -> None:
     assert over_lengths([1.0, 2.0], [1.0, None]) is None
     assert over_lengths([1.0], [1.0]) is None
     assert over_lengths([], []) is None
+
+
+def test_a_curve_has_levelled_once_a_doubling_raises_it_less_than_the_one_before() -> None:
+    """In the mean over seeds, and each cell's; a run that is too short for three lengths has not been seen to."""
+    slower, faster = trial(0.1, 0.1, power=0.5), trial(0.1, 0.01, power=2.0)
+
+    assert has_levelled([{"a": slower}])
+    assert not has_levelled([{"a": faster}])
+    assert not has_levelled([{"a": slower, "b": faster}])
+    assert has_levelled([{"a": slower}, {"a": slower}, {"a": trial(0.1, 0.001, power=2.0)}])
+    assert not has_levelled([{"a": trial(0.1, 0.1, 8, power=0.5)}])
 
 
 @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 100)), min_size=2, max_size=5), st.floats(0, 1))

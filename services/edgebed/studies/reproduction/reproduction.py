@@ -28,7 +28,7 @@ from edgebed.studies.papers.measuring import resolution
 from edgebed.studies.papers.paper import Cell, Claim, Paper, Row, Unit
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
 from edgebed.studies.reproduction.findings import Finding, can_decide, judge
-from edgebed.studies.reproduction.lengthening import lengthened, over_lengths
+from edgebed.studies.reproduction.lengthening import has_levelled, lengthened, over_lengths
 from edgebed.studies.statistics import ConfidenceInterval
 
 NOTHING: Mapping[str, ComputedRow] = {}
@@ -203,6 +203,7 @@ def _measure(
     values: dict[int, float | None] = {}
     resolutions = []
     later: list[float | None] = []
+    measured = []
     share = _share(needed)
     is_beginning = (
         share < 1 and row.over_updates != "steady" and not any(cells[cell].has_own_schedule for cell in row.cells)
@@ -217,6 +218,9 @@ def _measure(
                 raise ScenarioError(f"row {name}, seed {seed}: its measure failed: {reason(error)}") from error
             values[seed] = value if value is not None and math.isfinite(value) else None
             resolutions.append(resolution(row.measure, trials))
+            measured.append(trials)
+    if is_beginning and not has_levelled(measured):
+        later = [None] * len(later)
     return _Measured(values, resolutions, later)
 
 

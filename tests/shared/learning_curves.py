@@ -1,0 +1,29 @@
+"""Finished trials of which nothing is known but their accuracies, as measures read them."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.journal.series import Evaluations
+from edgebed.journal.summary import TrialSummary
+from edgebed.studies.finished import FinishedTrial
+
+REQUIRED = [field.name for field in msgspec.structs.fields(TrialSummary) if field.required]
+SUMMARY = TrialSummary(**dict.fromkeys(REQUIRED))  # type: ignore[arg-type]  # nothing else of it is read
+
+
+def learned(
+    version: Sequence[int] | NDArray[np.int64], accuracy: Sequence[float] | NDArray[np.float64]
+) -> FinishedTrial:
+    """A trial that had these accuracies after so many updates."""
+    versions, curve, nothing = np.asarray(version), np.asarray(accuracy, np.float64), np.zeros(len(version))
+    return FinishedTrial(
+        plan=None,  # type: ignore[arg-type]  # no measure of accuracies reads it
+        summary=msgspec.structs.replace(SUMMARY, updates=int(versions[-1]), final_accuracy=float(curve[-1])),
+        evaluations=Evaluations(
+            t=nothing, version=versions, accuracy=curve, loss=nothing, final=nothing.astype(bool),
+            ingress_bytes=nothing.astype(np.int64), egress_bytes=nothing, bits=nothing.astype(np.int64),
+        ),
+    )  # fmt: skip
