@@ -8,6 +8,7 @@ LONGER_STEPS = (
     "those of a layer's summed outputs, so that its learning rate is no measure of a step."
 )
 INITIAL_VALUES = (
-    "Values depend on the seed by up to twenty points here, with initial weights as in the authors' programs. The "
-    "report has one seed."
+    "The seed. Values depend on it by up to twenty points here, with initial weights as in the authors' programs, and "
+    "the report has one. With the learning rate of 0.01 two of twenty seeds have its 50 % after 1,000 steps, and three "
+    "have its 66 % after 2,000."
 )
