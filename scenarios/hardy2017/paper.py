@@ -565,8 +565,8 @@ HEADLINES = (
         claim="Devices of three speeds cost 0.2 points with all images, and 0.7 with a fifth of them",
         rows=("loss-classes-60000", "loss-classes-12000", "faster-at-first"),
         chart="One class and three, c = 0.01",
-        found="At a fifth of the updates losses are about this size; three seeds tell them from none with a fifth of "
-        "the images, and not with all.",
+        found="Over half of the updates it is 0.65 points with a fifth of the images, from seed to seed the same. With "
+        "all images it is 0.23 points, which three seeds do not tell from none.",
     ),
 )
 
