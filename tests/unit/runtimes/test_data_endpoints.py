@@ -116,11 +116,13 @@ def test_what_the_old_connection_did_not_take_is_dropped_with_it(ends):
     dealer = ends.dealer("edge-0~1")
     join(dealer)
     ends.until(lambda: ends.joined)
-    dealer.outbox.append([b"never leaves"])
 
     dealer.end()
+    assert dealer.monitor.poll(1000 * PATIENCE_S)  # from here on it cannot leave over the old connection
+    dealer.outbox.append([b"never leaves"])
     ends.until(lambda: ends.back)
-    assert not dealer.outbox
+    join(dealer, 1)
+    ends.until(lambda: len(ends.joined) == 2)  # the router would complain of what else came before
 
 
 def test_a_server_that_moved_is_followed_and_its_old_connection_is_no_news(ends):
