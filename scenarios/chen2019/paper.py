@@ -115,7 +115,7 @@ CELLS: dict[str, Cell] = {
 
 
 PLAIN_DESCENT = (
-    "The optimizer. By plain gradient descent, which the paper does not rule out, it is 98.06 % (row "
+    "The optimizer. By plain gradient descent, which the paper does not rule out, it is 98.09 % (row "
     "`four-layers-sg-sgd`)."
 )
 MODULES = (
