@@ -11,6 +11,7 @@ import soaking
 import torch
 import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
+from patiently import TooLateError, patiently
 from torch import nn
 
 from edgebed.core import records
@@ -97,20 +98,31 @@ FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-layerwise-")
 
 @functools.cache
 def trials(runtime: str) -> dict[str, Trial]:
-    """All variants in that runtime, without a report; run once for all tests."""
+    """All variants in that runtime; run once for all tests."""
+    return run(runtime, RUN_IN[runtime])
+
+
+def run(runtime: str, variants: dict[str, dict[str, Any]]) -> dict[str, Trial]:
+    """These variants in that runtime, without a report."""
     options = Options(runtime=runtime, emulation="auto", trace=False, force=False)  # type: ignore[arg-type]
-    planned = plan_checked(load_scenario(SCENARIO | {"variants": RUN_IN[runtime]}), options)
+    planned = plan_checked(load_scenario(SCENARIO | {"variants": variants}), options)
     folder = RunFolder.create(Path(FOLDER.name) / runtime, SCENARIO["name"])
     with host_of(options, planned, processes=1, port=0) as host:
         run_trials(planned, folder, host, progress=None)
     return Run(folder).trials
 
 
-def trial(runtime: str, variant: str = "direct") -> Trial:
-    """That variant in that runtime, which has come to its end."""
-    found = trials(runtime)[variant]
+def trial(runtime: str, variant: str = "direct", *, again: bool = False) -> Trial:
+    """That variant in that runtime, which has come to its end; `again`: in a run of its own."""
+    variants = {variant: RUN_IN[runtime][variant]}
+    found = (run(runtime, variants) if again else trials(runtime))[variant]
     assert found.summary.outcome == "completed", found.summary.reason
     return found
+
+
+def killed(found: Trial) -> list[str]:
+    """Who was killed, in order of names."""
+    return sorted(each.record.target for each in found.series.faults if each.record.action == "kill")
 
 
 @functools.cache
@@ -170,13 +182,20 @@ def test_inputs_are_standardized_where_the_task_says_so() -> None:
 )
 def test_who_is_killed_goes_on_where_all_go_on(runtime: str, variant: str) -> None:
     """Once each: the same bits at the end, each step made once, and what was given up is marked."""
-    found = trial(runtime, variant)
     doomed = [fault["kill"] for fault in RUN_IN[runtime][variant]["faults"]]
-    killed = [each.record.target for each in found.series.faults if each.record.action == "kill"]
+
+    def attempt(times: int) -> Trial:
+        """A trial; the steps after a kill take less than half a second, and a controller may hear of them too late."""
+        found = trial(runtime, variant, again=times > 1)
+        if runtime != "simulation" and set(killed(found)) < set(doomed):
+            raise TooLateError("all steps were made before the last kill")
+        return found
+
+    found = patiently(attempt)
     steps = [record for _, _, record in found.events() if isinstance(record, records.Step)]
     last = max(record.history for record in steps)
 
-    assert sorted(killed) == sorted(doomed)
+    assert killed(found) == sorted(doomed)
     np.testing.assert_array_equal(found.checkpoint(), trained_whole())
     assert found.series.steps.keys() == set(SHARDS)
     assert all(made.tolist() == list(range(STEPS)) for made in found.series.steps.values())
