@@ -72,12 +72,12 @@ def open_books(journal):
         lines.write(9.0, "server", last)
 
 
-def completed_run(cells, run, root):
-    """As `edgebed run` leaves it, of two evaluations and a hundred pushes of 10 bytes."""
+def completed_run(cells, run, root, accuracies=(0.1, 0.9)):
+    """As `edgebed run` leaves it, with a hundred pushes of 10 bytes between two evaluations."""
     plan = cells.plans([run])[run]
     folder = RunFolder.create(root, plan.scenario)
     folder.write_manifest(seed=run.seed, runtime="simulation", command=[], trials=[plan.trial])
     folder.trial(plan.trial).make(plan)
-    write_journal(folder.trial(plan.trial).journal, (0.1, 0.9), 10)
+    write_journal(folder.trial(plan.trial).journal, accuracies, 10)
     write_atomically(folder.summary, Run(folder).summary_json())
     return folder

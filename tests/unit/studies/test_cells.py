@@ -19,7 +19,8 @@ from edgebed.studies.cells.jobs import JobRunner
 from edgebed.studies.cells.result_cache import ResultCache
 from edgebed.studies.cells.run_index import RunIndex, state_of
 from edgebed.studies.cells.running_cells import CellRunner, Pace, distinct, going_on, run_text
-from edgebed.studies.papers.paper import AtLeast, OverUpdates
+from edgebed.studies.papers.measuring import accuracy
+from edgebed.studies.papers.paper import AtLeast, Near, OverUpdates
 from edgebed.studies.reproduction.reproduction import evaluate
 
 
@@ -370,6 +371,22 @@ def test_too_little_of_what_grows_contradicts_nothing_in_a_smaller_run(
     cells.paper.tables[1].rows["push"] = dataclasses.replace(
         cells.paper.rows["push"], claim=AtLeast(value=1e12), with_updates=over_updates, exact=True
     )
+    found, _ = evaluate(cells, tmp_path, ResultCache(cells, tmp_path / "kept"), (), Size(), print)
+    (push,) = [row for rows in found.tables.values() for row in rows if row.row == "push"]
+    assert push.finding == finding
+
+
+@pytest.mark.parametrize(("over_updates", "finding"), [("changes", "reproduced"), ("turns", "so far inside")])
+def test_what_may_turn_is_not_bounded_by_how_it_changed(
+    cells: PaperCells, tmp_path: Path, over_updates: OverUpdates, finding: str
+) -> None:
+    """Though it has changed little in the last doubling, and the accuracies have levelled off."""
+    for seed in (1, 2):
+        completed_run(cells, CellRun("adacomp", 0.5, seed), tmp_path, [0.9 - 0.8 * 0.5**k for k in range(33)])
+    cells.paper.tables[1].rows["push"] = dataclasses.replace(
+        cells.paper.rows["push"], measure=accuracy("adacomp"), claim=Near(value=90.0, tolerance=1.0),
+        with_updates=over_updates,
+    )  # fmt: skip
     found, _ = evaluate(cells, tmp_path, ResultCache(cells, tmp_path / "kept"), (), Size(), print)
     (push,) = [row for rows in found.tables.values() for row in rows if row.row == "push"]
     assert push.finding == finding

@@ -106,6 +106,14 @@ def test_a_shorter_run_settles_of_an_accuracy_only_what_growing_cannot_undo(clai
     assert of_a_fifth(98.0, 99.0, 97.0) == "not distinguishable"
 
 
+def test_an_accuracy_in_a_band_up_to_all_stays_there() -> None:
+    """There is nothing above 100 %; of what is no accuracy there is."""
+    claim = Near(value=99.2, tolerance=0.8)
+    assert finding(claim, 99.5, 99.51, 99.49, full_size=False, unit="%") == "reproduced"
+    assert finding(claim, 98.3, 98.31, 98.29, full_size=False, unit="%") == "so far outside"
+    assert finding(claim, 99.5, 99.51, 99.49, full_size=False, unit="points") == "so far inside"
+
+
 def test_an_order_of_two_may_turn_as_training_goes_on() -> None:
     """So a shorter run shows it, and its contrary, so far."""
     assert finding(Sign(sign=1), 0.2, 0.21, 0.19, unit="points", full_size=False) == "so far inside"

@@ -1,12 +1,12 @@
 """What the bound of shorter runs is worth: runs as long as the papers', cut short, against what they came to."""
 
-import json
 from collections import Counter, defaultdict
 from pathlib import Path
 from statistics import fmean
 
 from learning_curves import learned
 
+from edgebed.studies.cells.result_cache import read_runs
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import accuracy
 from edgebed.studies.reproduction.lengthening import beginning, has_levelled, lengthened, over_lengths
@@ -21,11 +21,10 @@ SEEDS_MIN = 3
 def cells(paper: str, updates: int) -> list[list[FinishedTrial]]:
     """The runs of the paper's length of each cell in virtual time, by seed; cells of three seeds or more."""
     found = defaultdict(list)
-    for line in (ROOT / "docs" / "results" / paper / "runs.jsonl").read_text().splitlines():
-        run = json.loads(line)
-        if run.get("runtime", "simulation") == "simulation" and run["settings"]["stop"]["updates"] == updates:
-            curve = learned(run["evaluations"]["version"], run["evaluations"]["accuracy"])
-            found[run["scenario"], run["trial"]].append(curve)
+    for run in read_runs(ROOT / "docs" / "results" / paper / "runs.jsonl"):
+        if run.runtime == "simulation" and run.settings["stop"]["updates"] == updates:
+            curve = learned(run.evaluations["version"], run.evaluations["accuracy"])
+            found[run.scenario, run.trial].append(curve)
     return [trials for trials in found.values() if len(trials) >= SEEDS_MIN]
 
 

@@ -76,18 +76,21 @@ def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells
 
 
 def test_a_line_leaves_out_columns_that_are_as_usual(cells: PaperCells, tmp_path: Path) -> None:
-    """Only the last evaluation is final, and shards push nothing to a server; what is otherwise is written."""
+    """Evaluations lie evenly apart, only the last is final, and shards push nothing; what is otherwise is written."""
     completed_run(cells, RUN, tmp_path / "runs")
     file = tmp_path / "kept.jsonl"
     first, _ = said_of(cells, tmp_path / "runs", file)
     line = msgspec.json.decode(file.read_bytes())
     columns, count = line["evaluations"], len(line["evaluations"]["t"])
-    usual = {"final": [*[False] * (count - 1), True], "ingress_bytes": [0] * count, "bits": [0] * count}
-    assert {name for name in usual if name not in columns} == {"final"}
+    usual = {
+        "final": [*[False] * (count - 1), True], "ingress_bytes": [0] * count, "bits": [0] * count,
+        "version": ResultCache(cells, file).trial(RUN).evaluations.version.tolist(),
+    }  # fmt: skip
+    assert {name for name in usual if name not in columns} == {"final", "version"}
     file.write_bytes(msgspec.json.encode(line | {"evaluations": usual | columns}) + b"\n")
     assert said_of(cells, tmp_path / "none", file) == (first, [])
 
-    unusual = {"final": [True] * count, "ingress_bytes": usual["ingress_bytes"]}
+    unusual = {"final": [True] * count, "version": [0] * count, "ingress_bytes": usual["ingress_bytes"]}
     file.write_bytes(msgspec.json.encode(line | {"evaluations": columns | unusual}) + b"\n")
     said_of(cells, tmp_path / "none", file)
     again = msgspec.json.decode(file.read_bytes())["evaluations"]

@@ -97,7 +97,7 @@ class ResultCache:
         """Read the file, if there is one; EdgebedError where one of its lines is broken."""
         self.cells = cells
         self.path = path
-        self._runs = {_key(cached): cached for cached in read_lines(path, _run, "not a stored run")}
+        self._runs = {_key(cached): cached for cached in read_runs(path)}
 
     def find(self, run: CellRun) -> CachedRun | None:
         """The stored run for this cell, size and seed, if it still counts."""
@@ -153,6 +153,11 @@ class ResultCache:
     def _key(self, run: CellRun) -> Key:
         spec = self.cells.spec(run)
         return _key_of(spec.scenario.name, spec.variant, spec.runtime, spec.settings)
+
+
+def read_runs(path: Path) -> list[CachedRun]:
+    """The lines of a file, if there is one; EdgebedError where one of them is broken."""
+    return read_lines(path, _run, "not a stored run")
 
 
 def _key(cached: CachedRun) -> Key:
@@ -219,7 +224,7 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     line["summary"] = {
         name: value for name, value in line["summary"].items() if name not in EMPTY or value != EMPTY[name]
     }
-    usual = _usual_columns(line["evaluations"])
+    usual = _usual_columns(line["evaluations"], cached.summary)
     line["evaluations"] = {
         name: column
         for name, column in line["evaluations"].items()
@@ -228,10 +233,19 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     return line
 
 
-def _usual_columns(columns: Mapping[str, Sequence[Any]]) -> Columns:
-    """What the columns of evaluations that a line may leave out usually have: shards push nothing to a server."""
+def _usual_columns(columns: Mapping[str, Sequence[Any]], summary: TrialSummary) -> Columns:
+    """What the columns of evaluations that a line may leave out usually have.
+
+    Evaluations lie evenly apart from the initial weights to the last, and shards push nothing to a server.
+    """
     count = max(map(len, columns.values()), default=0)
-    return {"final": [k == count - 1 for k in range(count)], "bits": [0] * count, "ingress_bytes": [0] * count}
+    last = summary.last_accuracy_version or 0
+    return {
+        "version": [last * k // max(1, count - 1) for k in range(count)],
+        "final": [k == count - 1 for k in range(count)],
+        "bits": [0] * count,
+        "ingress_bytes": [0] * count,
+    }
 
 
 def _run(line: bytes) -> CachedRun:
@@ -239,6 +253,7 @@ def _run(line: bytes) -> CachedRun:
     if isinstance(summary := found.get("summary"), dict):
         found["summary"] = EMPTY | summary
     cached = msgspec.convert(found, CachedRun)
-    cached = msgspec.structs.replace(cached, evaluations=_usual_columns(cached.evaluations) | cached.evaluations)
+    columns = _usual_columns(cached.evaluations, cached.summary) | cached.evaluations
+    cached = msgspec.structs.replace(cached, evaluations=columns)
     evaluations_of(cached.evaluations)  # EdgebedError where its columns do not fit each other
     return cached

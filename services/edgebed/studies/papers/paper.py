@@ -87,8 +87,9 @@ class Never:
 
 
 Claim = Near | Sign | AtLeast | Never
-OverUpdates = Literal["grows", "changes", "steady"]
-"""How a measure changes as training continues: it only grows, it may go either way, or it stays."""
+OverUpdates = Literal["grows", "changes", "turns", "steady"]
+"""How a measure changes as training continues: it only grows, it may go either way, it may turn, or it stays. A loss on
+images that were not trained on turns: it falls, and rises again as a network learns its own images by heart."""
 BY_UNIT: Mapping[Unit, OverUpdates] = {"%": "grows", "points": "changes"}
 """How accuracies and their differences change over updates; measures in other units are steady, unless a row says
 otherwise."""

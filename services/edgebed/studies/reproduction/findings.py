@@ -24,6 +24,8 @@ Finding = Literal[
 OF_ITSELF: Mapping[Finding, Finding] = {"reproduced": "consistent", "differs": "not consistent"}
 SEEDS_MIN = 2
 """Number of seeds that an interval needs."""
+HIGHEST = 100.0
+"""The highest accuracy, in per cent."""
 
 
 def judge(
@@ -109,10 +111,19 @@ def _within(low: float, high: float, least: float, most: float) -> Finding:
 
 
 def _growing_settles(row: Row, found: Finding, mean: float) -> bool:
-    """Whether the measure grows and its finding is final: above the claim and outside, or at least it and inside."""
-    return row.over_updates == "grows" and (
-        (isinstance(row.claim, AtLeast) and found == "reproduced")
-        or (isinstance(row.claim, Near) and found == "differs" and mean > row.claim.value)
+    """Whether the measure grows and its finding is final.
+
+    Outside and above the claim it is, and inside where there is nothing above: of what is at least claimed, and of a
+    band that ends where accuracies do.
+    """
+    if row.over_updates != "grows":
+        return False
+    if found == "differs":
+        return isinstance(row.claim, Near) and mean > row.claim.value
+    if found != "reproduced":
+        return False
+    return isinstance(row.claim, AtLeast) or (
+        isinstance(row.claim, Near) and row.unit == "%" and row.claim.value + row.claim.tolerance >= HIGHEST
     )
 
 

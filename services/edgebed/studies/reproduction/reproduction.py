@@ -206,7 +206,9 @@ def _measure(
     measured = []
     share = _share(needed)
     is_beginning = (
-        share < 1 and row.over_updates != "steady" and not any(cells[cell].has_own_schedule for cell in row.cells)
+        share < 1
+        and row.over_updates in ("grows", "changes")
+        and not any(cells[cell].has_own_schedule for cell in row.cells)
     )
     for seed, runs in needed.items():
         if all(run in there for run in runs.values()):
