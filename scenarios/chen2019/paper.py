@@ -98,11 +98,11 @@ CELLS: dict[str, Cell] = {
         for model in ("four-layers", "eight-layers")
         for method in ("bp", "sg")
     },
+    "vgg16-bp-as-published": trained("vgg16-bp-as-published", 2000),
     **{
         f"{cell}-sg-of-mean{ending}": trained(f"{cell}-sg-of-mean{ending}", 2000)
         for cell, ending in (("four-layers", ""), ("four-layers", AFTER_POOL), ("eight-layers", ""), ("vgg16", ""))
     },
-    "vgg16-bp-as-published": trained("vgg16-bp-as-published", 2000),
     **{
         f"{model}-{method}-sgd": trained(f"{model}-{method}-sgd", SGD_STEPS, seeds)
         for model, seeds in (("four-layers", 5), ("eight-layers", 3))  # the paper's gap is below a point with four
@@ -116,8 +116,8 @@ CELLS: dict[str, Cell] = {
 
 
 PLAIN_DESCENT = (
-    "The optimizer. By plain gradient descent, which the paper does not rule out, it is 98.09 % (row "
-    "`four-layers-sg-sgd`)."
+    "The optimizer. By plain gradient descent, which the paper does not rule out, it is 98.09 %, 0.40 points less than "
+    "by back-propagation (rows `four-layers-sg-sgd`, `four-layers-gap-sgd`)."
 )
 MODULES = (
     "Where such modules lie after pools alone, as the paper has it, synthetic gradients cost four layers 0.1 points "
@@ -182,7 +182,7 @@ def published_rows(model: str) -> dict[str, Row]:
         ),
         f"{model}-gap": gap_row(
             f"{model}-bp", f"{model}-sg", f"{words}: lost by synthetic gradients",
-            Near(value=round(by_bp - by_sg, 1), tolerance=0.5),
+            Near(value=round(by_bp - by_sg, 1), tolerance=0.5), cause=WHY[model],
         ),
     }  # fmt: skip
 

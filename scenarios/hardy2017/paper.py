@@ -558,9 +558,9 @@ HEADLINES = (
         claim="When half of the devices crash, 0.2 to 0.3 points are lost",
         rows=("loss-60000", "loss-12000", "crashed-had-taught", "loss-60000-all-crash", "loss-12000-all-crash"),
         chart="With and without crashes",
-        found="Less is lost here than three seeds, or five, tell from none. What the half that crashed had taught is "
-        "worth 1.4 points. With the probability that the paper prints, by which all are gone after a fifth of the "
-        "updates, 2.2 and 1.3 points are lost.",
+        found="Less is lost here than five seeds tell from none. What the half that crashed had taught is worth 1.4 "
+        "points. With the probability that the paper prints, by which all are gone after a fifth of the updates, 2.2 "
+        "and 1.3 points are lost.",
     ),
     Headline(
         claim="Devices of three speeds cost 0.2 points with all images, and 0.7 with a fifth of them",

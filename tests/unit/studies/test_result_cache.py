@@ -76,26 +76,48 @@ def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells
 
 
 def test_a_line_leaves_out_columns_that_are_as_usual(cells: PaperCells, tmp_path: Path) -> None:
-    """Evaluations lie evenly apart, only the last is final, and shards push nothing; what is otherwise is written."""
+    """Only the last evaluation is final, and shards push nothing to a server; what is otherwise is written."""
     completed_run(cells, RUN, tmp_path / "runs")
     file = tmp_path / "kept.jsonl"
     first, _ = said_of(cells, tmp_path / "runs", file)
     line = msgspec.json.decode(file.read_bytes())
     columns, count = line["evaluations"], len(line["evaluations"]["t"])
-    usual = {
-        "final": [*[False] * (count - 1), True], "ingress_bytes": [0] * count, "bits": [0] * count,
-        "version": ResultCache(cells, file).trial(RUN).evaluations.version.tolist(),
-    }  # fmt: skip
-    assert {name for name in usual if name not in columns} == {"final", "version"}
+    usual = {"final": [*[False] * (count - 1), True], "ingress_bytes": [0] * count, "bits": [0] * count}
+    assert {name for name in usual if name not in columns} == {"final"}
     file.write_bytes(msgspec.json.encode(line | {"evaluations": usual | columns}) + b"\n")
     assert said_of(cells, tmp_path / "none", file) == (first, [])
 
-    unusual = {"final": [True] * count, "version": [0] * count, "ingress_bytes": usual["ingress_bytes"]}
+    unusual = {"final": [True] * count, "ingress_bytes": usual["ingress_bytes"]}
     file.write_bytes(msgspec.json.encode(line | {"evaluations": columns | unusual}) + b"\n")
     said_of(cells, tmp_path / "none", file)
     again = msgspec.json.decode(file.read_bytes())["evaluations"]
     assert again == {name: column for name, column in (columns | unusual).items() if name != "ingress_bytes"}
     assert not ResultCache(cells, file).trial(RUN).evaluations.ingress_bytes.any()
+
+
+@pytest.mark.parametrize(
+    ("t", "version", "kept"),
+    [
+        ([0, 0.25, 0.5, 0.75], [0, 50, 100, 150], {"t": [0, 0.25], "version": [0, 50]}),
+        ([0, 0.246709, 0.496709, 0.746709], [0, 50, 100, 120], {"t": [0, 0.246709, 0.496709]}),
+        ([0, 0.1, 0.2, 0.300001], [0, 49, 101, 150], {}),
+    ],
+)
+def test_a_line_leaves_out_what_goes_on_evenly(
+    cells: PaperCells, tmp_path: Path, t: list[float], version: list[int], kept: dict[str, list[float]]
+) -> None:
+    """Of times and versions it has the beginning then; where they do not go on so to the end it has them all."""
+    completed_run(cells, RUN, tmp_path / "runs", (0.1, 0.5, 0.8, 0.9))
+    file = tmp_path / "kept.jsonl"
+    said_of(cells, tmp_path / "runs", file)
+    line = msgspec.json.decode(file.read_bytes())
+    file.write_bytes(msgspec.json.encode(line | {"evaluations": line["evaluations"] | {"t": t, "version": version}}))
+    said_of(cells, tmp_path / "none", file)
+
+    written = msgspec.json.decode(file.read_bytes())["evaluations"]
+    assert {name: written[name] for name in ("t", "version")} == {"t": t, "version": version} | kept
+    found = ResultCache(cells, file).trial(RUN).evaluations
+    assert (found.t.tolist(), found.version.tolist()) == (t, version)
 
 
 def test_time_that_another_device_took_is_no_time_of_a_core(cells: PaperCells, tmp_path: Path) -> None:

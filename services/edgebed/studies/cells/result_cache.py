@@ -57,6 +57,10 @@ BEFORE_COUNTING = "5ms"
 """What a gradient took in virtual time where nothing was said, as long as operations were not counted."""
 UNKNOWN_COLUMNS = ("egress_bytes",)
 """Columns that some evaluations do not have."""
+EVEN_COLUMNS = ("t", "version")
+"""Columns of which a line leaves out what goes on evenly."""
+T_DECIMALS = 6
+"""Decimals of a time in seconds; a journal has microseconds."""
 Key = tuple[str, str, Runtime, bytes]
 """Scenario file, trial, runtime, settings."""
 NOTHING: tuple[Any, ...] = (None, "", [], {})
@@ -224,28 +228,33 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     line["summary"] = {
         name: value for name, value in line["summary"].items() if name not in EMPTY or value != EMPTY[name]
     }
-    usual = _usual_columns(line["evaluations"], cached.summary)
+    usual = _usual_columns(line["evaluations"])
     line["evaluations"] = {
-        name: column
+        name: _begun(column) if name in EVEN_COLUMNS else column
         for name, column in line["evaluations"].items()
         if (name not in UNKNOWN_COLUMNS or any(column)) and column != usual.get(name)
     }
     return line
 
 
-def _usual_columns(columns: Mapping[str, Sequence[Any]], summary: TrialSummary) -> Columns:
-    """What the columns of evaluations that a line may leave out usually have.
-
-    Evaluations lie evenly apart from the initial weights to the last, and shards push nothing to a server.
-    """
+def _usual_columns(columns: Mapping[str, Sequence[Any]]) -> Columns:
+    """What the columns of evaluations that a line may leave out usually have: shards push nothing to a server."""
     count = max(map(len, columns.values()), default=0)
-    last = summary.last_accuracy_version or 0
-    return {
-        "version": [last * k // max(1, count - 1) for k in range(count)],
-        "final": [k == count - 1 for k in range(count)],
-        "bits": [0] * count,
-        "ingress_bytes": [0] * count,
-    }
+    return {"final": [k == count - 1 for k in range(count)], "bits": [0] * count, "ingress_bytes": [0] * count}
+
+
+def _begun(column: list[Any]) -> list[Any]:
+    """The beginning of a column that goes on evenly from there; the column, where it does not."""
+    beginnings = (column[:count] for count in (2, 3))
+    return next((begun for begun in beginnings if _gone_on(begun, len(column)) == column), column)
+
+
+def _gone_on(column: list[Any], count: int) -> list[Any]:
+    """A column of `count` entries, whose last are as far apart as the last two of `column`."""
+    if len(column) < 2:
+        return column
+    *_, before, last = column
+    return column + [round(last + (last - before) * k, T_DECIMALS) for k in range(1, count - len(column) + 1)]
 
 
 def _run(line: bytes) -> CachedRun:
@@ -253,7 +262,9 @@ def _run(line: bytes) -> CachedRun:
     if isinstance(summary := found.get("summary"), dict):
         found["summary"] = EMPTY | summary
     cached = msgspec.convert(found, CachedRun)
-    columns = _usual_columns(cached.evaluations, cached.summary) | cached.evaluations
+    columns = _usual_columns(cached.evaluations) | cached.evaluations
+    count = max(map(len, columns.values()))
+    columns |= {name: _gone_on(columns[name], count) for name in EVEN_COLUMNS if name in columns}
     cached = msgspec.structs.replace(cached, evaluations=columns)
     evaluations_of(cached.evaluations)  # EdgebedError where its columns do not fit each other
     return cached
