@@ -113,8 +113,7 @@ def _within(low: float, high: float, least: float, most: float) -> Finding:
 def _growing_settles(row: Row, found: Finding, mean: float) -> bool:
     """Whether the measure grows and its finding is final.
 
-    Outside and above the claim it is, and inside where there is nothing above: of what is at least claimed, and of a
-    band that ends where accuracies do.
+    It is final above a band, above a least value, and inside a band that reaches up to 100 %.
     """
     if row.over_updates != "grows":
         return False
