@@ -102,7 +102,7 @@ CELLS: dict[str, Cell] = {
     "large-batch-both-ways": large_batch("-both-ways"),
     **{
         f"large-batch{method}-hundred-epochs": Cell(
-            scenario="accuracy.yaml", variant=f"large-batch{method}-hundred-epochs"
+            scenario="accuracy.yaml", variant=f"large-batch{method}-hundred-epochs", seeds=4
         )
         for method in ("", "-dgc")
     },

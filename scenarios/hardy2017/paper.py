@@ -116,8 +116,8 @@ CELLS: dict[str, Cell] = {
     **{f"{name}-uniform": short("figure-3-uniform.yaml", VARIANTS[name]) for name in METHODS},
     **{variant: perceptron(variant) for variant in PERCEPTRONS},
     **{
-        f"{classes}-{images}": Cell(scenario="figure-4.yaml", variant=f"{classes}-{images}", scale=HALF)
-        for images in (60_000, 12_000)
+        f"{classes}-{images}": Cell(scenario="figure-4.yaml", variant=f"{classes}-{images}", scale=HALF, seeds=seeds)
+        for images, seeds in ((60_000, 3), (12_000, 4))
         for classes in ("one-class", "three-classes")
     },
     **{

@@ -60,8 +60,8 @@ SEEDS = {"bp": 20, "bp-ten-times": 10, "sg": 10, "si-blocked": 10}
 CELLS: dict[str, Cell] = {
     **{name: Cell(scenario="figures-14-17.yaml", variant=name, seeds=SEEDS.get(name, 3)) for name in NET},
     **{
-        f"cifar-{name}": Cell(scenario="figures-9-13.yaml", variant=name, scale=EPOCHS / 200)
-        for name in ("bp", "direct", "bp-keep", *(f"{name}-training" for name in CIFAR_TRAINING))
+        f"cifar-{name}": Cell(scenario="figures-9-13.yaml", variant=name, scale=EPOCHS / 200, seeds=seeds)
+        for name, seeds in {"bp": 3, "direct": 4, "bp-keep": 3, "bp-training": 3, "direct-training": 3}.items()
     },
     "cifar-direct-strong": Cell(scenario="figures-9-13.yaml", variant="direct-strong", scale=STRONG_EPOCHS / 200),
     "cifar-direct-half": Cell(scenario="figures-9-13.yaml", variant="direct", scale=EPOCHS / 400),
