@@ -540,9 +540,10 @@ HEADLINES = (
     ),
     Headline(
         claim="The baseline's accuracy is kept, with 8-bit integers as with DGC",
-        rows=("int8-keeps", "dgc-keeps", "federated-int8-keeps"),
+        rows=("int8-keeps", "dgc-keeps", "dgc-reaches-baseline", "federated-int8-keeps"),
         chart="Large batch",
-        found="With a small ResNet and 12 epochs no loss is seen; three seeds leave room for half a point and more.",
+        found="With a small ResNet and 12 epochs no loss is seen; three seeds leave room for half a point and more. In "
+        "a hundred epochs of an eighth of the images DGC loses 0.12 points at most.",
     ),
     Headline(
         claim="With 10 classes federated learning sends five times as much as large batch, with 1,000 a third",

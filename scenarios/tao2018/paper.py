@@ -243,8 +243,8 @@ HEADLINES = (
         claim="Sending half of the gradient costs accuracy, but less than a threshold does",
         rows=("std-over-esgd", "esgd-over-threshold", "esgd-over-tuned-threshold", "top-k-over-50"),
         chart="Methods",
-        found="It costs a point; a threshold costs less, and not more. So does top-k with memory, which is as accurate "
-        "as standard SGD with as many entries dropped.",
+        found="It costs a point; a threshold costs less, and not more. So does top-k with memory: with as many entries "
+        "dropped it is as accurate as standard SGD.",
     ),
     Headline(
         claim="Standard SGD has 99.77 %, eSGD with half of the entries 86 or 91 %",
