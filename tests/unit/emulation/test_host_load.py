@@ -65,14 +65,16 @@ def test_the_probe_looks_until_it_is_closed(monkeypatch):
         "edgebed.emulation.host_load.count_runnable", lambda: looks.append(count_runnable()) or looks[-1]
     )
     probe = HostProbe()
-    found, seen = [], None
+    found = []
     deadline_s = time.monotonic() + 30 * HOST_LOAD_S
-    while not found or len(looks) == seen:
+    while not found:
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
         found += probe.take()
-        if found and seen is None:
-            seen = len(looks)
+    seen = len(looks)
+    while len(looks) == seen:  # so that there is something of the next record
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
     probe.close()
     found += probe.take()
 

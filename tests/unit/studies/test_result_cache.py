@@ -298,6 +298,16 @@ def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) 
             lambda kept: msgspec.json.encode(kept | {"evaluations": kept["evaluations"] | {"t": ["soon", "late"]}}),
             "evaluations are numbers",
         ),
+        (
+            lambda kept: msgspec.json.encode(
+                kept
+                | {
+                    "evaluations": {name: [*column, 0.9] for name, column in kept["evaluations"].items()}
+                    | {"t": [0, None]}
+                }
+            ),
+            "all of one length",
+        ),
     ],
 )
 def test_a_line_that_is_none_is_named(cells: PaperCells, tmp_path: Path, change, problem: str) -> None:

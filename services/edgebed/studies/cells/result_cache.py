@@ -250,11 +250,13 @@ def _begun(column: list[Any]) -> list[Any]:
 
 
 def _gone_on(column: list[Any], count: int) -> list[Any]:
-    """A column of `count` entries, whose last are as far apart as the last two of `column`."""
-    if len(column) < 2:
-        return column
-    *_, before, last = column
-    return column + [round(last + (last - before) * k, T_DECIMALS) for k in range(1, count - len(column) + 1)]
+    """A column of `count` entries, whose last are as far apart as the last two of `column`, if those are numbers."""
+    match column:
+        case [*_, int() | float() as before, int() | float() as last]:
+            step = last - before
+        case _:
+            return column
+    return column + [round(last + step * k, T_DECIMALS) for k in range(1, count - len(column) + 1)]
 
 
 def _run(line: bytes) -> CachedRun:
