@@ -96,28 +96,34 @@ def test_a_line_leaves_out_columns_that_are_as_usual(cells: PaperCells, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("t", "version", "kept"),
+    ("columns", "kept"),
     [
-        ([0, 0.25, 0.5, 0.75], [0, 50, 100, 150], {"t": [0, 0.25], "version": [0, 50]}),
-        ([0, 0.246709, 0.496709, 0.746709], [0, 50, 100, 120], {"t": [0, 0.246709, 0.496709]}),
-        ([0, 0.1, 0.2, 0.300001], [0, 49, 101, 150], {}),
+        (
+            {"t": [0, 0.25, 0.5, 0.75], "version": [0, 50, 100, 150], "bits": [0, 64, 128, 192]},
+            {"t": [0, 0.25], "version": [0, 50], "bits": [0, 64]},
+        ),
+        (
+            {"t": [0, 0.246709, 0.496709, 0.746709], "version": [0, 50, 100, 120], "bits": [0, 60, 124, 188]},
+            {"t": [0, 0.246709, 0.496709], "bits": [0, 60, 124]},
+        ),
+        ({"t": [0, 0.1, 0.2, 0.300001], "version": [0, 49, 101, 150], "bits": [0, 64, 128, 191]}, {}),
     ],
 )
 def test_a_line_leaves_out_what_goes_on_evenly(
-    cells: PaperCells, tmp_path: Path, t: list[float], version: list[int], kept: dict[str, list[float]]
+    cells: PaperCells, tmp_path: Path, columns: dict[str, list[float]], kept: dict[str, list[float]]
 ) -> None:
-    """Of times and versions it has the beginning then; where they do not go on so to the end it has them all."""
+    """Of times, versions and bits it has the beginning then; where they do not go on so to the end it has them all."""
     completed_run(cells, RUN, tmp_path / "runs", (0.1, 0.5, 0.8, 0.9))
     file = tmp_path / "kept.jsonl"
     said_of(cells, tmp_path / "runs", file)
     line = msgspec.json.decode(file.read_bytes())
-    file.write_bytes(msgspec.json.encode(line | {"evaluations": line["evaluations"] | {"t": t, "version": version}}))
+    file.write_bytes(msgspec.json.encode(line | {"evaluations": line["evaluations"] | columns}))
     said_of(cells, tmp_path / "none", file)
 
     written = msgspec.json.decode(file.read_bytes())["evaluations"]
-    assert {name: written[name] for name in ("t", "version")} == {"t": t, "version": version} | kept
+    assert {name: written[name] for name in columns} == columns | kept
     found = ResultCache(cells, file).trial(RUN).evaluations
-    assert (found.t.tolist(), found.version.tolist()) == (t, version)
+    assert {name: getattr(found, name).tolist() for name in columns} == columns
 
 
 def test_time_that_another_device_took_is_no_time_of_a_core(cells: PaperCells, tmp_path: Path) -> None:

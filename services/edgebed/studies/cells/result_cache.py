@@ -57,7 +57,7 @@ BEFORE_COUNTING = "5ms"
 """What a gradient took in virtual time where nothing was said, as long as operations were not counted."""
 UNKNOWN_COLUMNS = ("egress_bytes",)
 """Columns that some evaluations do not have."""
-EVEN_COLUMNS = ("t", "version")
+EVEN_COLUMNS = ("t", "version", "bits")
 """Columns of which a line leaves out what goes on evenly."""
 T_DECIMALS = 6
 """Decimals of a time in seconds; a journal has microseconds."""
