@@ -6,7 +6,7 @@ from edgebed.studies.papers.confirming import IN_CONTAINERS, both_ways, confirmi
 from edgebed.studies.papers.measuring import accuracy_at, difference, ratio, updates_per_s
 from edgebed.studies.papers.paper import AtLeast, Cell, Near, Row, Sign, Table
 
-from .causes import INITIAL_VALUES, LONGER_STEPS
+from .causes import LONGER_STEPS, why_at
 from .measures import last_over_first
 
 STEPS = 1000
@@ -31,11 +31,11 @@ CELLS |= {name: replace(cell, seeds=20) for name, cell in CELLS.items() if name.
 
 def value_row(name: str, ending: str) -> Row:
     """The accuracy after a thousand steps."""
-    cell = f"{name}{ending}"
+    cell, (cause, in_part) = f"{name}{ending}", why_at(name, STEPS)
     return Row(
         what=f"{WHAT[name]}: after {STEPS:,} steps", cells=(cell,), measure=accuracy_at(cell, STEPS), unit="%",
         claim=Near(value=PUBLISHED[name], tolerance=5.0), with_updates="steady",
-        cause=INITIAL_VALUES if name == "bp" else LONGER_STEPS,
+        cause=cause, in_part=in_part,
     )  # fmt: skip
 
 

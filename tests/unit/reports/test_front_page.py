@@ -72,7 +72,7 @@ def test_the_front_page_counts_what_is_decided_and_explained(reproduced: Reprodu
     """Claims alone count; then each headline with its sentence, its rows and its chart."""
     text = to_markdown(front_page([reproduced], others=["links"]))
 
-    assert "| [tiny](tiny.md) | 3 | 1 | 1 | 1 | 1 |" in text
+    assert "| [tiny](tiny.md) | 3 | 1 | 1 | 1 | 0 | 1 |" in text
     assert "### It learns.\n\nIt does, *slowly*." in text
     assert "| ASGD | the claim | 80.50 % (79.26 to 81.74, 3 seeds) | reproduced |" in text
     assert f"![{CURVE}](tiny/accuracy-over-updates.svg)" in text

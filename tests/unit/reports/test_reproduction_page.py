@@ -121,6 +121,24 @@ def test_a_cause_names_other_rows_in_the_letters_of_code(result: Reproduction) -
     assert "ASGD: Why it differs: The rate (row <code>slower</code>)." in to_html(page)
 
 
+@pytest.mark.parametrize(
+    ("why", "said", "counted"),
+    [
+        ({"cause": "The rate."}, "Why it differs: The rate.", "1 has a cause, 0 a part of one or a guess."),
+        ({"in_part": "The rate."}, "Why it differs, in part or perhaps: The rate.", "0 have a cause, 1 a part"),
+        ({}, "Why it differs was not found.", "0 have a cause, 0 a part of one or a guess."),
+    ],
+)
+def test_a_guess_is_no_cause(result: Reproduction, why: dict[str, str], said: str, counted: str) -> None:
+    """A difference has a cause that was shown, a part of one or a guess, or neither; the page counts causes alone."""
+    row = msgspec.structs.replace(row_result("asgd", {1: 60.0, 2: 60.1, 3: 60.2}), finding="differs", **why)
+    different = msgspec.structs.replace(result, tables={"Table 1: accuracy": (row,), "Table 2: bytes": ()})
+    page = page_text(different)
+
+    assert f"- ASGD: {said}" in page
+    assert f"Of 1 difference {counted}" in page
+
+
 def test_a_value_that_is_not_the_papers_does_not_stand_in_its_column() -> None:
     """What would confirm it still does."""
     own = Near(value=302, tolerance=15, published=False)

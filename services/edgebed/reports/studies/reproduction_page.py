@@ -144,7 +144,11 @@ def _overview(result: Reproduction) -> str:
     texts = [finding_text(row) for row in found]
     words = [f"{texts.count(word)} {words}" for word, words in COUNTED.items() if word in texts]
     different = [row for row in found if row.is_different]
-    causes = f" Of {count_text(len(different), 'difference')} {sum(bool(row.cause) for row in different)} have a cause."
+    explained, in_part = sum(bool(row.cause) for row in different), sum(bool(row.in_part) for row in different)
+    causes = (
+        f" Of {count_text(len(different), 'difference')} {explained} {'has' if explained == 1 else 'have'} a cause, "
+        f"{in_part} a part of one or a guess."
+    )
     return f"{count_text(len(texts), 'row')}: {', '.join(words)}.{causes if different else ''}"
 
 
@@ -209,6 +213,10 @@ def _notes(row: RowResult) -> Iterator[str]:
         yield row.note
     if row.cause:
         yield f"Why it differs: {row.cause}"
+    if row.in_part:
+        yield f"Why it differs, in part or perhaps: {row.in_part}"
+    if row.is_different and not (row.cause or row.in_part):
+        yield "Why it differs was not found."
     if row.measured and row.resolution > (0.0 if row.claim else COARSE * abs(row.measured.mean)):
         yield f"Accurate to {value_text(row.resolution, row.unit)}, as evaluations lie apart."
     if row.claim is not None and row.to_full_size is not None:

@@ -110,8 +110,10 @@ class Row:
     note: str = ""
     """What a reader must know of the comparison, in a sentence."""
     cause: str = ""
-    """Why what was found differs from the claim, in a sentence or two, by runs that switch one thing at a time; empty:
-    nobody knows."""
+    """Why what was found differs from the claim, in a sentence or two: by runs that switch one thing at a time and come
+    to the claim or most of the way, by arithmetic, or by the paper's own words; empty: that was not shown."""
+    in_part: str = ""
+    """What explains less than half of the difference, or may explain it and was not tried; it counts as no cause."""
     with_updates: OverUpdates | None = None
     """How the measure changes as training continues; None: as in `BY_UNIT`. Where it is not steady, a run shorter than
     the paper's shows little."""

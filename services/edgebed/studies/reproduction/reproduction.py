@@ -72,7 +72,9 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the row could confirm the paper, had it a claim."""
     note: str = ""
     cause: str = ""
-    """Why what was found differs from the claim; empty where it does not, or where nobody knows."""
+    """Why what was found differs from the claim; empty where it does not, or where that was not shown."""
+    in_part: str = ""
+    """What explains a part of it, or may; empty where nothing differs."""
 
     @property
     def is_claimed(self) -> bool:
@@ -291,6 +293,7 @@ def _row_result(
         counts=row.counts,
         note=row.note,
         cause=row.cause if finding in DIFFERENT else "",
+        in_part=row.in_part if finding in DIFFERENT else "",
     )
 
 
