@@ -11,6 +11,7 @@ from edgebed.studies.papers.measuring import difference, ratio, times
 from edgebed.studies.papers.paper import Cell, Claim, Curve, Headline, Near, Never, Paper, Row, Sign, Table
 
 from . import containers
+from .causes import ABOVE_OF_C, IMAGES, NOT_AS_PRINTED, OF_C, SHORTER, WHY, WHY_IN_PART
 from .measures import (
     BARE,
     PICKLED,
@@ -148,26 +149,6 @@ def gain_row(
     )  # fmt: skip
 
 
-SHORTER = (
-    "The learning rate of Comp-ASGD, of which the paper states none. With 0.026 instead of 0.1, chosen so that c = 0.1 "
-    "comes near the paper's, it has 96.59 % at c = 0.1 and 94.46 % at c = 0.01 (rows "
-    "`accuracy-comp-asgd-0.1-shorter-steps`, `accuracy-comp-asgd-0.01-shorter-steps`, one seed each), and neither "
-    "reaches 97 %. What the paper had is not known."
-)
-WHY = {
-    ("adacomp-0.1", "adacomp-0.01"): "The paper claims no order of these two. Its values are 0.11 points apart, less "
-    "than the 0.20 points that count as no difference here.",
-}
-"""Why differences of neighbours are not the paper's."""
-WHY_IN_PART = {
-    (
-        "asgd",
-        "comp-asgd-0.1",
-    ): "A lower learning rate for Comp-ASGD alone, as above, would make it 1.8 points. With one "
-    "rate for both it would stay near zero.",
-}
-
-
 def order_rows(prefix: str, ending: str, words: str, *, published: bool, note: str = "") -> dict[str, Row]:
     """Rows for the differences of neighbours in the paper's order; `words` make their labels unique."""
     return {
@@ -261,9 +242,7 @@ SECTION_3 = Table(
         ),
         "single-core-1-in-100": accuracy_row(
             "single-core-1-in-100", "One core, one entry in a hundred", SINGLE_CORE["single-core-1-in-100"], OF_SHOKRI,
-            cause="Two thirds of it is the images. Each with mean 0 and deviation 1, as this paper's released code has "
-            "them, it is 96.48 % (row `single-core-1-in-100-standardized`). What the cited work had, and what the rest "
-            "is, is not known.",
+            cause=IMAGES,
         ),
         "loss-single-core": gain_row(
             "single-core", "single-core-1-in-100", "One core: lost by the selection",
@@ -445,10 +424,6 @@ exponential and uniform pauses at a fifth of the updates; narrow ones at full si
 )
 
 LITERAL = "With p = 0.004 a push, as printed, nobody would be left after 50,000 updates; the run ends shortly before."
-NOT_AS_PRINTED = (
-    "The probability. As printed it leaves nobody to learn from the later updates. By the paper's text half of the "
-    "devices are left in the end, and so they are with n / 2I (rows `60000-images-crashes`, `12000-images-crashes`)."
-)
 
 TABLE_2 = Table(
     title="Table II: crashes",
@@ -510,12 +485,7 @@ def class_rows(images: int, ending: str, note: str, cause: str = "") -> dict[str
 
 AT_HALF = "The paper's is that of 250,000 updates."
 PRINTED = "c as printed."
-OF_C = (
-    "The compression ratio. 98.59 %, which the paper has for one class and all images, is what it has in figure 3 for "
-    "c = 0.01, so that c = 0.001 is hardly what was run. With c = 0.01: rows `one-class-{0}` and `three-classes-{0}`."
-)
 
-ABOVE = " There c = 0.01 comes out half a point above the paper's."
 
 FIGURE_4 = Table(
     title="Figure 4: devices of three speeds",
@@ -536,7 +506,7 @@ FIGURE_4 = Table(
             note="The paper says it of its chart, without a number. The mean of the accuracies measured until then.",
         ),
         **class_rows(60_000, "-0.001", PRINTED, OF_C.format(60_000)),
-        **class_rows(12_000, "-0.001", PRINTED, OF_C.format(12_000) + ABOVE),
+        **class_rows(12_000, "-0.001", PRINTED, OF_C.format(12_000) + ABOVE_OF_C),
     },
     curves=(
         Curve(
