@@ -48,6 +48,18 @@ def test_the_optimizer_of_the_layers_may_be_said_twice(tmp_path: Path) -> None:
     np.testing.assert_array_equal(once, twice)
 
 
+def test_modules_of_inputs_learn_by_an_optimizer_of_their_own(tmp_path: Path) -> None:
+    """The others learn by theirs; said of both it is the same."""
+    method = {"preset": "synthetic-inputs", "module_optimizer": OTHER}
+    same, other = (
+        trained(tmp_path, "simulation", method | {"input_optimizer": given})
+        for given in (OTHER, {"name": "sgd", "learning_rate": 1e-5})
+    )
+
+    np.testing.assert_array_equal(trained(tmp_path, "simulation", method), same)
+    assert (other != same).any()
+
+
 @pytest.mark.process
 def test_processes_do_as_the_simulation_does(tmp_path: Path) -> None:
     """Bit for bit."""

@@ -83,6 +83,7 @@ KINDS: dict[str, dict[str, ModuleType]] = {
     "learning": LAYERWISE_RULES,
     "optimizer": OPTIMIZERS,
     "module_optimizer": OPTIMIZERS,
+    "input_optimizer": OPTIMIZERS,
     "exchange": EXCHANGES,
 }
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -90,9 +91,10 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "layer-wise": ("learning", "optimizer", "exchange"),
 }
 """The kinds of parts that a method has: of workers that push gradients, and of shards of a model."""
-LIKE: dict[str, str] = {"module_optimizer": "optimizer", "downlink": "compression"}
+LIKE: dict[str, str] = {"module_optimizer": "optimizer", "input_optimizer": "optimizer", "downlink": "compression"}
 """Kinds that a method may have besides, and what settings are taken from where it says nothing itself. Without a
-`module_optimizer` the optimizer trains modules; without a `downlink` models travel whole."""
+`module_optimizer` the optimizer trains modules; without an `input_optimizer` those that predict inputs are trained as
+the others; without a `downlink` models travel whole."""
 
 _LAYERWISE = {"optimizer": {"name": "adam"}, "exchange": {"name": "dense"}}
 

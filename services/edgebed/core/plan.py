@@ -29,7 +29,7 @@ class Method(msgspec.Struct, frozen=True, kw_only=True):
     """Name in tables: the preset's, or `custom`."""
     parts: dict[str, Part]
     """Parts by kind: `aggregation`, `compression`, `local_work`; or of layer-wise training `learning`, `optimizer`,
-    `exchange`, and perhaps `module_optimizer`."""
+    `exchange`, and perhaps `module_optimizer` and `input_optimizer`."""
 
     @property
     def is_layerwise(self) -> bool:

@@ -48,6 +48,8 @@ def _of_modules(trial: "TrialSection") -> Iterator[Problem]:
         yield Problem(("shards", "modules"), why)
     if "module_optimizer" in trial.method.parts and not has_modules(trial.method):
         yield Problem(("method", "module_optimizer"), f"'{learning}' has no modules; leave it out")
+    if "input_optimizer" in trial.method.parts and not rule.synthetic_inputs:
+        yield Problem(("method", "input_optimizer"), f"'{learning}' has no modules that predict inputs; leave it out")
 
 
 def _of_workers(trial: "TrialSection") -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from edgebed.algorithms import registry
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.registry import FAMILIES, KINDS, PRESETS
 from edgebed.core.plan import Method, Part
-from edgebed.learning.shards.building import module_optimizer_of, optimizer_of
+from edgebed.learning.shards.building import input_optimizer_of, module_optimizer_of, optimizer_of
 from edgebed.scenario.methods import family_of
 
 PARTS = [(kind, name) for kind, table in KINDS.items() for name in table]
@@ -46,7 +46,10 @@ def test_a_part_has_a_config_with_its_name_and_can_be_made_of_defaults(kind, nam
     else:
         settings = {key: value for key, value in dataclasses.asdict(config).items() if key != "name"}
         parts = {"optimizer": Part(name="adam")} | {kind: Part(name=name, settings=settings)}
-        made = {"optimizer": optimizer_of, "module_optimizer": module_optimizer_of}[kind](Method(name="x", parts=parts))
+        of = {
+            "optimizer": optimizer_of, "module_optimizer": module_optimizer_of, "input_optimizer": input_optimizer_of
+        }[kind]  # fmt: skip
+        made = of(Method(name="x", parts=parts))
         assert made.descent.config == config
         assert made.rate(0) == config.learning_rate
 

@@ -1,5 +1,6 @@
 """What optimizes the modules: as what optimizes the layers, but for what is said of it."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from edgebed.algorithms.registry import OPTIMIZERS
 from edgebed.core.errors import ScenarioError
-from edgebed.learning.shards.building import module_optimizer_of, optimizer_of
+from edgebed.learning.shards.building import input_optimizer_of, module_optimizer_of, optimizer_of
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.methods import resolve_method, write_method
 
@@ -43,6 +44,18 @@ def test_what_is_said_of_it_is_all_that_differs() -> None:
     assert (of_other.name, of_other.decay_at) == ("adam", [])
 
 
+def test_modules_of_inputs_learn_as_those_of_gradients_unless_they_have_an_optimizer_of_their_own() -> None:
+    """What it does not say is as of the layers' optimizer."""
+    given = {"preset": "synthetic-inputs", "module_optimizer": {"name": "sgd", "learning_rate": 0.5}}
+    same, other = (resolve_method(given | own) for own in ({}, {"input_optimizer": {"learning_rate": 1e-5}}))
+
+    assert input_optimizer_of(same).descent.config == module_optimizer_of(same).descent.config
+    assert module_optimizer_of(other).descent.config == module_optimizer_of(same).descent.config
+    assert input_optimizer_of(other).descent.config == dataclasses.replace(
+        optimizer_of(other).descent.config, learning_rate=1e-5
+    )
+
+
 @given(
     st.sampled_from(sorted(OPTIMIZERS)),
     st.sampled_from([None, *sorted(OPTIMIZERS)]),
@@ -62,6 +75,15 @@ def test_a_method_without_modules_has_none(preset: str) -> None:
     """With the place of what is to be left out."""
     method = {"preset": preset, "module_optimizer": {"learning_rate": 0.1}}
     with pytest.raises(ScenarioError, match=rf"method\.module_optimizer: '{preset}' has no modules; leave it out"):
+        load_scenario(SCENARIO | {"method": method})
+
+
+@pytest.mark.parametrize("preset", ["back-propagation", "decoupled-greedy", "synthetic-gradients"])
+def test_a_method_that_predicts_no_inputs_has_no_optimizer_for_that(preset: str) -> None:
+    """With the place of what is to be left out."""
+    method = {"preset": preset, "input_optimizer": {"learning_rate": 0.1}}
+    said = rf"method\.input_optimizer: '{preset}' has no modules that predict inputs; leave it out"
+    with pytest.raises(ScenarioError, match=said):
         load_scenario(SCENARIO | {"method": method})
 
 

@@ -49,8 +49,17 @@ def optimizer_of(method: Method) -> Optimizer:
 
 
 def module_optimizer_of(method: Method) -> Optimizer:
-    """Return the method's optimizer of the modules that predict gradients and inputs."""
+    """Return the method's optimizer of the modules that predict gradients."""
     return _optimizer(method.parts.get("module_optimizer", method.parts["optimizer"]))
+
+
+def input_optimizer_of(method: Method) -> Optimizer:
+    """Return the method's optimizer of the modules that predict inputs."""
+    return (
+        _optimizer(method.parts["input_optimizer"])
+        if "input_optimizer" in method.parts
+        else module_optimizer_of(method)
+    )
 
 
 def _optimizer(part: Part) -> Optimizer:
@@ -89,6 +98,7 @@ def shard_network(
         head=head,
         input_module=input_module,
         module_optimizer=replace(module_optimizer_of(method), every=rule.send_every),
+        input_optimizer=replace(input_optimizer_of(method), every=rule.send_every),
         key=lambda at: _dropout_key(plan, at),
         layout=_layout(plan, layers),
         device=device,

@@ -57,11 +57,14 @@ class ShardNetwork:
         head: LocalHead | None = None,
         input_module: InputModule | None = None,
         module_optimizer: Optimizer | None = None,
+        input_optimizer: Optimizer | None = None,
         key: Callable[[BatchPart], int] = lambda at: at.step,
         layout: Sequence[TensorLayout] = (),
         device: str = torch_device.CPU,
     ) -> None:
         """`module_optimizer` is for the networks beside the layers, else `optimizer`; `key` seeds dropout.
+
+        `input_optimizer` is for the input module alone, else it is as the others.
 
         `layout` has the names that the model gives the tensors of these layers. Torch computes on `device`.
         """
@@ -70,7 +73,7 @@ class ShardNetwork:
         self.layers = Trained(layers, optimizer, device)
         self.predictor = Predictor(gradient_module, beside, device) if gradient_module else None
         self.head = Trained(head, optimizer, device) if head else None
-        self.input_module = Trained(input_module, beside, device) if input_module else None
+        self.input_module = Trained(input_module, input_optimizer or beside, device) if input_module else None
         self._beginning = [part.weights() for part in self.trained[1:]]
         """Initial weights of the networks beside the layers."""
         self.loss = loss
