@@ -1,7 +1,9 @@
 """What is left of a run beside a paper's page counts like the run, as long as the same is asked for."""
 
 import dataclasses
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -291,6 +293,29 @@ def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) 
         np.testing.assert_array_equal(again, kept)
 
 
+def with_exchanges(columns: dict[str, Any], kept: dict[str, Any]) -> bytes:
+    """A line with these columns of exchanges."""
+    return msgspec.json.encode(kept | {"summary": kept["summary"] | {"exchanges": columns}})
+
+
+def test_exchanges_are_written_as_columns(cells: PaperCells, tmp_path: Path) -> None:
+    """Read they are what they were, also from a line of before."""
+    exchanges = [
+        {"source": "edge-0", "target": "edge-1", "message": "activation", "count": 10, "bytes": 800},
+        {"source": "edge-1", "target": "edge-0", "message": "gradient", "count": 9, "bytes": 720},
+    ]
+    file = tmp_path / "kept.jsonl"
+    completed_run(cells, RUN, tmp_path / "runs")
+    said_of(cells, tmp_path / "runs", file)
+    line = msgspec.json.decode(file.read_bytes())
+    file.write_bytes(msgspec.json.encode(line | {"summary": line["summary"] | {"exchanges": exchanges}}))
+    for _ in range(2):
+        said_of(cells, tmp_path / "none", file)
+        written = msgspec.json.decode(file.read_bytes())["summary"]["exchanges"]
+        assert written == {key: [exchange[key] for exchange in exchanges] for key in exchanges[0]}
+        assert list(map(msgspec.structs.asdict, ResultCache(cells, file).trial(RUN).summary.exchanges)) == exchanges
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
@@ -313,6 +338,14 @@ def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) 
                 }
             ),
             "all of one length",
+        ),
+        *(
+            (partial(with_exchanges, columns), problem)
+            for columns, problem in (
+                ({"source": 1}, "Expected `array`, got `int`"),
+                ({"source": ["a"], "target": []}, "all of one length"),
+                ({"source": ["a"]}, "missing required field"),
+            )
         ),
     ],
 )

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from edgebed.core.errors import EdgebedError
 from edgebed.core.plan import RULES, Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
@@ -220,7 +221,10 @@ EMPTY = dict(_empty_values())
 
 
 def _line(cached: CachedRun) -> dict[str, Any]:
-    """A line as written: without what is empty or not known, which is half of a summary, and a column at times."""
+    """A line as written: without what is empty or not known, which is half of a summary, and a column at times.
+
+    Exchanges are columns, too.
+    """
     line: dict[str, Any] = msgspec.to_builtins(cached)
     for name in ("counts", *RULES):
         if not line[name]:
@@ -228,6 +232,8 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     line["summary"] = {
         name: value for name, value in line["summary"].items() if name not in EMPTY or value != EMPTY[name]
     }
+    if exchanges := line["summary"].get("exchanges"):
+        line["summary"]["exchanges"] = {key: [exchange[key] for exchange in exchanges] for key in exchanges[0]}
     usual = _usual_columns(line["evaluations"])
     line["evaluations"] = {
         name: _begun(column) if name in EVEN_COLUMNS else column
@@ -259,9 +265,19 @@ def _gone_on(column: list[Any], count: int) -> list[Any]:
     return column + [round(last + step * k, T_DECIMALS) for k in range(1, count - len(column) + 1)]
 
 
+def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
+    """Columns of exchanges -> the exchanges."""
+    by_name = msgspec.convert(columns, dict[str, list[Any]])
+    if len(set(map(len, by_name.values()))) > 1:
+        raise EdgebedError("exchanges have columns that are not all of one length")
+    return [dict(zip(by_name, row, strict=True)) for row in zip(*by_name.values(), strict=True)]
+
+
 def _run(line: bytes) -> CachedRun:
     found = msgspec.json.decode(line, type=dict[str, Any])
     if isinstance(summary := found.get("summary"), dict):
+        if isinstance(columns := summary.get("exchanges"), dict):
+            summary["exchanges"] = _rows(columns)
         found["summary"] = EMPTY | summary
     cached = msgspec.convert(found, CachedRun)
     columns = _usual_columns(cached.evaluations) | cached.evaluations
