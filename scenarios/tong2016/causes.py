@@ -2,7 +2,7 @@
 
 LONGER_STEPS = (
     "From 1,000 steps on the report's curve is met by steps ten times as long, with layer 1 blocked from the start: "
-    "with 0.1 in the place of 0.01 the mean of three seeds is within five points of it (rows `ten-times`). Seeds "
+    "with 0.1 in the place of 0.01 the mean over seeds is within five points of it (rows `ten-times`). Seeds "
     "differ by 10 points there, and the report says 0.01 of both methods. But its figure 16, synthetic gradients with "
     "0.01, goes up as its figure 15 does, back-propagation with 0.1. In the authors' programs a module predicts "
     "gradients of weights, and is taught those of a layer's summed outputs, so that its learning rate is no measure of "
@@ -39,7 +39,7 @@ DROPOUT_THERE = (
 def why_at(cell: str, updates: int) -> tuple[str, str]:
     """Why the accuracy of a cell after so many steps is not the report's: what was shown, and a part or a guess."""
     if cell == "si":
-        return (INPUTS, "") if updates >= 1900 else ("", INPUTS)
+        return (INPUTS, "") if updates >= 1900 else ("", INPUTS if updates >= 1000 else "")
     if cell.startswith("bp"):
         return INITIAL_VALUES, ""
     if cell == "sg" and updates <= 200:
