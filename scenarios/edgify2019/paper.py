@@ -7,7 +7,6 @@ value from one of them, it follows from the post's words.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from edgebed.studies.papers.measuring import difference, final_accuracy, of_summary, ratio
 from edgebed.studies.papers.paper import (
@@ -208,23 +207,18 @@ LATER = {"change": "the change in an epoch of a worker's own", "later": "the gra
 def later_rows(name: str) -> dict[str, Row]:
     """Rows for zip once training has begun, and for the change in an epoch."""
 
-    def zipped(which: int) -> float:
-        found = epoch(name)[which]
-        return found.float32 / found.int8_deflated
-
-    def coded(which: int) -> float:
-        found = epoch(name)[which]
-        return found.float32 / found.int8_entropy
+    def rate(which: int, size: Callable[[Encoded], float]) -> Callable[[], float]:
+        return lambda: epoch(name)[which].float32 / size(epoch(name)[which])
 
     rows: dict[str, Row] = {}
     for which, (key, words) in enumerate(LATER.items()):
         what = f"{NETS[name].words}: F2I and {{}} of {words}"
         rows |= {
             f"f2i-zip-{key}-{name}": computed(
-                what.format("zip"), partial(zipped, which), "x", ZIP, ABOUT_HALF, cause=ENTROPY
+                what.format("zip"), rate(which, lambda found: found.int8_deflated), "x", ZIP, ABOUT_HALF, cause=ENTROPY
             ),
             f"f2i-entropy-{key}-{name}": computed(
-                what.format("a perfect code of single integers"), partial(coded, which), "x"
+                what.format("a perfect code of single integers"), rate(which, lambda found: found.int8_entropy), "x"
             ),
         }
     return rows

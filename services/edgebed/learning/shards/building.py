@@ -15,7 +15,7 @@ from torch import nn
 from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.algorithms.registry import configure, rule_of
 from edgebed.core import chance
-from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
+from edgebed.core.plan import Method, NodePlan, Task, TensorLayout
 from edgebed.learning import torch_device, weights
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.layers import joined, layers_of
@@ -45,24 +45,22 @@ def shapes_of(task: Task, layers: Sequence[nn.Sequential]) -> list[tuple[int, ..
 
 def optimizer_of(method: Method) -> Optimizer:
     """Return the method's optimizer of layers and heads."""
-    return _optimizer(method.parts["optimizer"])
+    return _optimizer(method, "optimizer")
 
 
 def module_optimizer_of(method: Method) -> Optimizer:
     """Return the method's optimizer of the modules that predict gradients."""
-    return _optimizer(method.parts.get("module_optimizer", method.parts["optimizer"]))
+    return _optimizer(method, "module_optimizer", "optimizer")
 
 
 def input_optimizer_of(method: Method) -> Optimizer:
     """Return the method's optimizer of the modules that predict inputs."""
-    return (
-        _optimizer(method.parts["input_optimizer"])
-        if "input_optimizer" in method.parts
-        else module_optimizer_of(method)
-    )
+    return _optimizer(method, "input_optimizer", "module_optimizer", "optimizer")
 
 
-def _optimizer(part: Part) -> Optimizer:
+def _optimizer(method: Method, *kinds: str) -> Optimizer:
+    """Return the first of these that the method has."""
+    part = next(method.parts[kind] for kind in kinds if kind in method.parts)
     return optimizer(part.name, **part.settings)
 
 
