@@ -15,9 +15,23 @@ from edgebed.studies.papers.measuring import (
     updates_per_s,
     updates_to,
 )
-from edgebed.studies.papers.paper import AtLeast, Cell, Claim, Curve, Headline, Measure, Near, Paper, Row, Sign, Table
+from edgebed.studies.papers.paper import (
+    AtLeast,
+    Cause,
+    Cell,
+    Claim,
+    Curve,
+    Headline,
+    Measure,
+    Near,
+    Paper,
+    Row,
+    Sign,
+    Table,
+)
 
 from . import caps
+from .causes import CAP_AND_MODULE, NOT_BY_DESCENT, TRAINING, WHY, WIDER_OF_MEAN
 
 UPDATES = 500_000
 EARLY = 300
@@ -120,51 +134,17 @@ CELLS: dict[str, Cell] = {
 }
 
 
-TRAINING = (
-    "How it is trained. With the published learning rate of 3e-5 and mini-batches of 256 it is 98.32 % after 2,000 "
-    "steps of Adam (cell `four-layers-sg-as-published`), and by plain gradient descent 98.09 % (row "
-    "`four-layers-sg-sgd`): both are within a point of the paper's. Where they end after 500,000 steps was not tried."
-)
-WHAT_MODULES_PREDICT = (
-    "What modules predict. An implementation with the paper's schedule has them predict the gradient of a mini-batch's "
-    "mean loss (github.com/nitarshan/decoupled-neural-interfaces), 256 times smaller than an example's. "
-)
-EIGHT_OF_MEAN = (
-    WHAT_MODULES_PREDICT + "With such modules eight layers lose 3.3 points, and not 0.9, after 2,000 steps of the "
-    "published training, 0.4 % of it (row `eight-layers-gap-of-mean`). Whether that lasts was not tried."
-)
-VGG16_OF_MEAN = (
-    WHAT_MODULES_PREDICT
-    + "With such modules sixteen layers lose 8.9 points after 2,000 steps of the published training "
-    "(row `vgg16-gap-of-mean`). Other settings differ there, too: the same training with the other modules was not run."
-)
-WIDER_OF_MEAN = (
-    "What modules predict, and where they lie. With modules of the mean loss after pools alone four layers lose 0.1 "
-    "points and eight 3.3 (row `wider-of-mean`); with one after each layer four lose 3.2 as well (row "
-    "`four-layers-gap-of-mean`)."
-)
-NOT_BY_DESCENT = (
-    "What modules predict, as with Adam (row `eight-layers-gap-of-mean`). With plain gradient descent it was not tried."
-)
-WHY = {"four-layers": (TRAINING, ""), "eight-layers": ("", EIGHT_OF_MEAN), "vgg16": ("", VGG16_OF_MEAN)}
-"""Why accuracies with synthetic gradients differ from table 1: what was shown, and a part of it or a guess."""
-
-
-def accuracy_row(
-    cell: str, what: str, claim: Claim | None = None, note: str = "", cause: str = "", in_part: str = ""
-) -> Row:
+def accuracy_row(cell: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None) -> Row:
     """A row for the highest accuracy of a cell."""
-    return Row(
-        what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=cause, in_part=in_part
-    )
+    return Row(what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=cause)
 
 
-def gap_row(better: str, worse: str, what: str, claim: Claim | None = None, note: str = "", in_part: str = "") -> Row:
+def gap_row(
+    better: str, worse: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None
+) -> Row:
     """A row for how many points one cell is better than another."""
     measure = difference(accuracy(better), accuracy(worse))
-    return Row(
-        what=what, cells=(better, worse), measure=measure, unit="points", claim=claim, note=note, in_part=in_part
-    )
+    return Row(what=what, cells=(better, worse), measure=measure, unit="points", claim=claim, note=note, cause=cause)
 
 
 def text_rows(ending: str = "", words: str = "") -> dict[str, Row]:
@@ -185,7 +165,7 @@ def text_rows(ending: str = "", words: str = "") -> dict[str, Row]:
             measure=difference(gaps["eight-layers"], gaps["four-layers"]), unit="points", claim=WIDER,
             note="The text: a gap 5 % wider. The values of table 1 make it 6.1, and the introduction has a gap of "
             "about 2 % with eight layers, where the table has 6.8.",
-            in_part=NOT_BY_DESCENT if ending else WIDER_OF_MEAN,
+            cause=NOT_BY_DESCENT if ending else WIDER_OF_MEAN,
         ),
     }  # fmt: skip
 
@@ -193,16 +173,15 @@ def text_rows(ending: str = "", words: str = "") -> dict[str, Row]:
 def published_rows(model: str) -> dict[str, Row]:
     """Rows for the two accuracies of a model in table 1, and their difference."""
     by_bp, by_sg = TABLE_1[model]
-    words, (cause, in_part) = MODELS[model], WHY[model]
+    words, cause = MODELS[model], WHY.get(model)
     return {
         f"{model}-bp": accuracy_row(f"{model}-bp", f"{words}, back-propagation", Near(value=by_bp, tolerance=1.0)),
         f"{model}-sg": accuracy_row(
-            f"{model}-sg", f"{words}, synthetic gradients", Near(value=by_sg, tolerance=1.0), cause=cause,
-            in_part=in_part,
+            f"{model}-sg", f"{words}, synthetic gradients", Near(value=by_sg, tolerance=1.0), cause=cause or TRAINING,
         ),
         f"{model}-gap": gap_row(
             f"{model}-bp", f"{model}-sg", f"{words}: lost by synthetic gradients",
-            Near(value=round(by_bp - by_sg, 1), tolerance=0.5), in_part=in_part,
+            Near(value=round(by_bp - by_sg, 1), tolerance=0.5), cause=cause,
         ),
     }  # fmt: skip
 
@@ -365,11 +344,11 @@ def sgd_rows(model: str) -> dict[str, Row]:
     rows = {
         f"{model}-bp-sgd": accuracy_row(by_bp, f"{words}: back-propagation", Near(value=best_by_bp, tolerance=1.0)),
         f"{model}-sg-sgd": accuracy_row(
-            by_sg, f"{words}: synthetic gradients", Near(value=best_by_sg, tolerance=1.0), in_part=NOT_BY_DESCENT
+            by_sg, f"{words}: synthetic gradients", Near(value=best_by_sg, tolerance=1.0), cause=NOT_BY_DESCENT
         ),
         f"{model}-gap-sgd": gap_row(
             by_bp, by_sg, f"{words}: lost by synthetic gradients",
-            Near(value=round(best_by_bp - best_by_sg, 1), tolerance=0.5), in_part=NOT_BY_DESCENT,
+            Near(value=round(best_by_bp - best_by_sg, 1), tolerance=0.5), cause=NOT_BY_DESCENT,
         ),
     }  # fmt: skip
     if model == "four-layers":
@@ -377,7 +356,7 @@ def sgd_rows(model: str) -> dict[str, Row]:
     else:
         rows[f"{model}-gap-sgd-100000"] = replace(
             later_gap(by_bp, by_sg, words), claim=Near(value=10.0, tolerance=5.0), note="The paper says about 10 %.",
-            in_part=NOT_BY_DESCENT,
+            cause=NOT_BY_DESCENT,
         )  # fmt: skip
     return settled(rows)
 
@@ -411,19 +390,12 @@ def rate_row(cell: str) -> Row:
     return Row(what=RATES[cell], cells=(cell,), measure=updates_per_s(cell), unit="updates/s")
 
 
-def times_row(cell: str, baseline: str, what: str, claim: Claim | None = None, note: str = "", cause: str = "") -> Row:
+def times_row(
+    cell: str, baseline: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None
+) -> Row:
     """A row for the iterations a second of one cell in units of another's."""
     measure = ratio(updates_per_s(cell), updates_per_s(baseline))
     return Row(what=what, cells=(cell, baseline), measure=measure, unit="x", claim=claim, note=note, cause=cause)
-
-
-CAP_AND_MODULE = (
-    "The cap and the module, taken apart with the profile of each layer. With a core for each device it would be 0.8 "
-    "(row `faster-of-cores`), so the cap of 0.4 takes away more than half. And the first device, which decides, works "
-    "about as long on its module as on its layer: if modules cost nothing it would be 1.5 "
-    "(`faster-of-cores-without-modules`). A module with a third of this one's work would give the paper's 1.11. "
-    "All this is by the profile, without messages."
-)
 
 
 FASTER = {

@@ -11,6 +11,7 @@ from dataclasses import replace
 from edgebed.studies.papers.measuring import difference, final_accuracy, of_summary, ratio
 from edgebed.studies.papers.paper import (
     AtLeast,
+    Cause,
     Cell,
     Claim,
     Curve,
@@ -127,7 +128,7 @@ def computed(
     note: str = "",
     *,
     arithmetic: bool = False,
-    cause: str = "",
+    cause: Cause | None = None,
 ) -> Row:
     """A row that needs no run."""
     return Row(
@@ -161,7 +162,7 @@ def rate_rows(name: str) -> dict[str, Row]:
         note: str = "",
         *,
         arithmetic: bool = False,
-        cause: str = "",
+        cause: Cause | None = None,
     ) -> Row:
         def value() -> float:
             found = first_gradient(name)
@@ -194,7 +195,7 @@ def rate_rows(name: str) -> dict[str, Row]:
 
 ZIP = Near(value=ZIPPED, tolerance=1.0)
 ABOUT_HALF = "Four times, and zip by about half."
-ENTROPY = (
+ENTROPY = Cause(
     "The integers have 5.1 to 6.1 bits of entropy each (rows `f2i-entropy`), and zip comes within 3 % of what that "
     "allows. To halve eight bits, most integers would have to be near zero, which they are not where the largest entry "
     "of a tensor becomes 127. The post does not say how it scales."
@@ -255,7 +256,7 @@ matter for zip shows in the last row, the mean of a training.
             unit="x",
             claim=ZIP,
             note="Whole pushes, with running means as floats.",
-            in_part="The entropy of the integers, as above; here it was not computed.",
+            cause=replace(ENTROPY, is_shown=False),
         ),
     },
 )  # fmt: skip
@@ -301,7 +302,7 @@ SENT = {
     "ours-zip": ("as it is sent here, and zip", ours_zip),
 }
 TOLERANCE = "A fifth is the tolerance."
-LESS_ZIPPED = (
+LESS_ZIPPED = Cause(
     "Zip makes the changes 5.2 times smaller and not 8 (rows `f2i-zip-change`), so federated learning sends 1.5 times "
     "as much as the post counts; with its 8 the factors are 4.4 and 3.2 (rows `factor-published`), for the mini-batch "
     "that was chosen for this and without the warm-up. What large batch sends is smaller still with packed positions "
@@ -376,9 +377,9 @@ TOTALS = Table(
 
 def accuracy_row(cell: str, claim: Claim | None = None, note: str = "") -> Row:
     """A row for the accuracy of the last model."""
-    in_part = SMALLER_NET if claim else ""
+    cause = SMALLER_NET if claim else None
     measure = final_accuracy(cell)
-    return Row(what=WHAT[cell], cells=(cell,), measure=measure, unit="%", claim=claim, note=note, in_part=in_part)
+    return Row(what=WHAT[cell], cells=(cell,), measure=measure, unit="%", claim=claim, note=note, cause=cause)
 
 
 def over_row(cell: str, baseline: str, what: str, claim: Claim | None, note: str = "") -> Row:
@@ -397,10 +398,11 @@ def pushes_row(cell: str, baseline: str) -> Row:
 SAME = Near(value=0.0, tolerance=HALF_A_POINT)
 NINETY = Near(value=90.0, tolerance=1.0)
 SMALLER = "The post's is of ResNet-18 after 150 rounds."
-SMALLER_NET = (
+SMALLER_NET = Cause(
     "The network has 75,290 parameters where ResNet-18 has eleven million, and four workers train it for 12 of 150 "
     "rounds without flipped or shifted images. It is not meant to reach the post's accuracy, but to say what "
-    "compression costs; which of these it is was not tried."
+    "compression costs; which of these it is was not tried.",
+    is_shown=False,
 )
 LOST = "The post's table is lost; its words are that the baseline's accuracy is kept."
 
@@ -462,7 +464,7 @@ AS_PUBLISHED = Table(
             "federated-int8-32", "federated-32", "Federated learning, 32 workers: F2I of changes less none", SAME
         ),
         "accuracy-federated-resnet18": replace(
-            accuracy_row("federated-resnet18", NINETY, "The post's is that after 150 rounds."), in_part=""
+            accuracy_row("federated-resnet18", NINETY, "The post's is that after 150 rounds."), cause=None
         ),
     },
     curves=(

@@ -8,10 +8,10 @@ import itertools
 from collections.abc import Callable
 
 from edgebed.studies.papers.measuring import difference, ratio, times
-from edgebed.studies.papers.paper import Cell, Claim, Curve, Headline, Near, Never, Paper, Row, Sign, Table
+from edgebed.studies.papers.paper import Cause, Cell, Claim, Curve, Headline, Near, Never, Paper, Row, Sign, Table
 
 from . import containers
-from .causes import ABOVE_OF_C, IMAGES, NOT_AS_PRINTED, OF_C, SHORTER, WHY, WHY_IN_PART
+from .causes import IMAGES, NOT_AS_PRINTED, SHORTER, WHY, of_c
 from .measures import (
     BARE,
     PICKLED,
@@ -130,23 +130,21 @@ CELLS: dict[str, Cell] = {
 }
 
 
-def accuracy_row(cell: str, what: str, published: float | None = None, note: str = "", cause: str = "") -> Row:
+def accuracy_row(
+    cell: str, what: str, published: float | None = None, note: str = "", cause: Cause | None = None
+) -> Row:
     """A row for the paper's metric, claimed within half a point where the paper has a value."""
     claim = None if published is None else Near(value=published, tolerance=HALF_A_POINT)
     return Row(what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=cause)
 
 
 def gain_row(
-    better: str, worse: str, what: str, published: float | None = None, note: str = "", cause: str = "",
-    in_part: str = "",
-) -> Row:  # fmt: skip
+    better: str, worse: str, what: str, published: float | None = None, note: str = "", cause: Cause | None = None
+) -> Row:
     """A row for how many points one cell is better than another, whose sign is the claim."""
     claim = Sign(sign=1, value=None if published is None else round(published, 2), margin=MARGIN)
     measure = difference(accuracy(better), accuracy(worse))
-    return Row(
-        what=what, cells=(better, worse), measure=measure, unit="points", claim=claim, note=note, cause=cause,
-        in_part=in_part,
-    )  # fmt: skip
+    return Row(what=what, cells=(better, worse), measure=measure, unit="points", claim=claim, note=note, cause=cause)
 
 
 def order_rows(prefix: str, ending: str, words: str, *, published: bool, note: str = "") -> dict[str, Row]:
@@ -158,8 +156,7 @@ def order_rows(prefix: str, ending: str, words: str, *, published: bool, note: s
             f"{METHODS[better]} over {METHODS[worse]}{words}",
             PUBLISHED[better] - PUBLISHED[worse] if published else None,
             note,
-            WHY.get((better, worse), ""),
-            WHY_IN_PART.get((better, worse), ""),
+            WHY.get((better, worse)),
         )
         for better, worse in itertools.pairwise(ORDER)
     }
@@ -192,7 +189,7 @@ sixth seed (`--row order-adacomp-0.01-over-asgd --first-seed 6 --seeds 1`) it di
     rows={
         **{
             f"accuracy-{name}": accuracy_row(
-                name, METHODS[name], PUBLISHED[name], cause=SHORTER if name in COMP_ASGD else ""
+                name, METHODS[name], PUBLISHED[name], cause=SHORTER if name in COMP_ASGD else None
             )
             for name in METHODS
         },
@@ -319,7 +316,7 @@ def ingress_rows(
     }
 
 
-def updates_row(cell: str, what: str, claim: Claim | None = None, note: str = "", cause: str = "") -> Row:
+def updates_row(cell: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None) -> Row:
     """A row for the pushes until 97 %."""
     return Row(
         what=f"{what}: pushes until 97 %", cells=(cell,), measure=updates_to_target(cell), unit="updates", claim=claim,
@@ -469,7 +466,7 @@ TABLE_2 = Table(
 PUBLISHED_CLASSES = {60_000: (98.59, 98.36), 12_000: (97.66, 97.00)}
 
 
-def class_rows(images: int, ending: str, note: str, cause: str = "") -> dict[str, Row]:
+def class_rows(images: int, ending: str, note: str, cause: Cause | None = None) -> dict[str, Row]:
     """Rows for one class of devices and three of them, with so many images."""
     one, three = f"one-class-{images}{ending}", f"three-classes-{images}{ending}"
     published_one, published_three = PUBLISHED_CLASSES[images]
@@ -505,8 +502,8 @@ FIGURE_4 = Table(
             claim=Sign(sign=1),
             note="The paper says it of its chart, without a number. The mean of the accuracies measured until then.",
         ),
-        **class_rows(60_000, "-0.001", PRINTED, OF_C.format(60_000)),
-        **class_rows(12_000, "-0.001", PRINTED, OF_C.format(12_000) + ABOVE_OF_C),
+        **class_rows(60_000, "-0.001", PRINTED, of_c(60_000)),
+        **class_rows(12_000, "-0.001", PRINTED, of_c(12_000)),
     },
     curves=(
         Curve(

@@ -14,7 +14,7 @@ from edgebed.studies.papers.measuring import (
     ratio,
     updates_to,
 )
-from edgebed.studies.papers.paper import AtLeast, Cell, Claim, Curve, Headline, Near, Paper, Row, Sign, Table
+from edgebed.studies.papers.paper import AtLeast, Cause, Cell, Claim, Curve, Headline, Near, Paper, Row, Sign, Table
 
 from . import containers
 from .causes import ANY_THRESHOLD, SCHEDULE, why_of
@@ -95,9 +95,8 @@ def published_rows(prefix: str, values: Mapping[str, float]) -> dict[str, Row]:
     """Rows for the highest accuracies of cells, and the paper's."""
     rows = {}
     for cell, value in values.items():
-        cause, in_part = why_of(f"{prefix}-{cell}", cell)
         row = accuracy_row(cell, Near(value=value, tolerance=TWO_POINTS))
-        rows[f"{prefix}-{cell}"] = replace(row, cause=cause, in_part=in_part)
+        rows[f"{prefix}-{cell}"] = replace(row, cause=why_of(f"{prefix}-{cell}", cell))
     return rows
 
 
@@ -115,7 +114,7 @@ def over_row(better: str, worse: str, value: float | None, note: str = "") -> Ro
         unit="points",
         claim=Sign(sign=1, value=value),
         note=note,
-        in_part=ANY_THRESHOLD if worse.startswith("threshold") else "",
+        cause=ANY_THRESHOLD if worse.startswith("threshold") else None,
     )
 
 
@@ -202,8 +201,8 @@ SECOND = Table(
         "not-slowed": Row(
             what="Updates until 93 %: standard SGD's over those of eSGD, 87.5 % dropped", cells=("std", "esgd-87"),
             measure=ratio(updates_to("std", CONVERGED), updates_to("esgd-87", CONVERGED)), unit="x", claim=NOT_SLOWED,
-            cause="The paper contradicts itself: by its figure 2 eSGD converges more slowly the more is dropped, which "
-            "is so here, too (rows `slower`).",
+            cause=Cause("The paper contradicts itself: by its figure 2 eSGD converges more slowly the more is dropped, "
+                        "which is so here, too (rows `slower`)."),
             note="From the conclusion: 90 % smaller without slowing down convergence. Less than 1 is slower, and a "
             "tenth is allowed for.",
         ),

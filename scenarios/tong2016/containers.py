@@ -31,11 +31,11 @@ CELLS |= {name: replace(cell, seeds=20) for name, cell in CELLS.items() if name.
 
 def value_row(name: str, ending: str) -> Row:
     """The accuracy after a thousand steps."""
-    cell, (cause, in_part) = f"{name}{ending}", why_at(name, STEPS)
+    cell = f"{name}{ending}"
     return Row(
         what=f"{WHAT[name]}: after {STEPS:,} steps", cells=(cell,), measure=accuracy_at(cell, STEPS), unit="%",
         claim=Near(value=PUBLISHED[name], tolerance=5.0), with_updates="steady",
-        cause=cause, in_part=in_part,
+        cause=why_at(name, STEPS),
     )  # fmt: skip
 
 

@@ -5,10 +5,23 @@ figures, to a hundredth; those of gradient losses to a twentieth.
 """
 
 from edgebed.studies.papers.measuring import accuracy, accuracy_at, difference, of_summary, ratio, times
-from edgebed.studies.papers.paper import AtLeast, Cell, Claim, Curve, Headline, Measure, Near, Paper, Row, Sign, Table
+from edgebed.studies.papers.paper import (
+    AtLeast,
+    Cause,
+    Cell,
+    Claim,
+    Curve,
+    Headline,
+    Measure,
+    Near,
+    Paper,
+    Row,
+    Sign,
+    Table,
+)
 
 from . import containers
-from .causes import DROPOUT, DROPOUT_THERE, LONGER_STEPS, why_at
+from .causes import DROPOUT, DROPOUT_THERE, GRADIENT_DIFFERENTIATED, LONGER_STEPS, why_at
 from .measures import last_over_first
 
 EPOCHS = 10
@@ -109,10 +122,10 @@ OTHER_LOSS = "Not in the report, whose curves may be of different losses."
 def at_row(cell: str, updates: int, published: float | None, note: str = "") -> Row:
     """A row for the accuracy after so many steps."""
     claim = None if published is None else Near(value=published, tolerance=FIVE_POINTS)
-    what, (cause, in_part) = f"{(NET | AS_PROGRAMMED)[cell]}: after {updates:,} steps", why_at(cell, updates)
+    what = f"{(NET | AS_PROGRAMMED)[cell]}: after {updates:,} steps"
     return Row(
         what=what, cells=(cell,), measure=accuracy_at(cell, updates), unit="%", claim=claim, note=note,
-        cause=cause, in_part=in_part,
+        cause=why_at(cell, updates),
     )  # fmt: skip
 
 
@@ -122,7 +135,9 @@ def curve_rows(cell: str) -> dict[str, Row]:
     return {f"{cell}-{updates}": at_row(cell, updates, published) for updates, published in points.items()}
 
 
-def over_row(better: str, worse: str, updates: int, published: float | None, note: str = "", cause: str = "") -> Row:
+def over_row(
+    better: str, worse: str, updates: int, published: float | None, note: str = "", cause: Cause | None = None
+) -> Row:
     """A row for how many points one cell is better than another after so many steps, whose sign is the claim."""
     return Row(
         what=f"{NET[better]} over {NET[worse].lower()}, after {updates:,} steps",
@@ -137,15 +152,14 @@ def over_row(better: str, worse: str, updates: int, published: float | None, not
 
 def best_row(cell: str, what: str, claim: Claim | None = None, note: str = "") -> Row:
     """A row for the highest accuracy of a cell."""
-    cause, in_part = dropout_of(cell)
     return Row(
-        what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=cause, in_part=in_part
+        what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=dropout_of(cell)
     )
 
 
-def dropout_of(cell: str) -> tuple[str, str]:
-    """Why a value of CIFAR-10 is not the report's: what was shown, and what is a guess."""
-    return (DROPOUT, "") if cell == "cifar-bp" else ("", DROPOUT_THERE)
+def dropout_of(cell: str) -> Cause:
+    """Why a value of CIFAR-10 is not the report's."""
+    return DROPOUT if cell == "cifar-bp" else DROPOUT_THERE
 
 
 UPDATE_DECOUPLED = Table(
@@ -260,12 +274,11 @@ def training_row(name: str) -> Row:
 
 def loss_row(cell: str, what: str, published: float) -> Row:
     """A row for the loss in the end; on test images it rises again once training images are known by heart."""
-    cause, in_part = dropout_of(cell)
     return Row(
         what=what, cells=(cell,), measure=loss_of(cell), unit="",
         with_updates="changes" if cell.endswith("-training") else "turns",
         claim=Near(value=published, tolerance=A_TENTH), note="After 200 epochs in the report.",
-        cause=cause, in_part=in_part,
+        cause=dropout_of(cell),
     )  # fmt: skip
 
 
@@ -280,7 +293,7 @@ def gradient_loss_row(cell: str, epochs: int, published: float) -> Row:
     )  # fmt: skip
 
 
-def slower_row(what: str, ending: str, claim: Claim | None, note: str, cause: str = "") -> Row:
+def slower_row(what: str, ending: str, claim: Claim | None, note: str, cause: Cause | None = None) -> Row:
     """A row for how many times longer a step takes in which the gradient loss is minimised as well."""
     with_modules, without = f"cifar-direct{ending}", f"cifar-bp{ending}"
     measure = ratio(of_summary(without, "steps_per_s"), of_summary(with_modules, "steps_per_s"))
@@ -347,11 +360,7 @@ DIRECT = Table(
             "A step with the gradient loss over one without, measured in processes", "-timed",
             Near(value=3.0, tolerance=0.5),
             "About three times in the report, an epoch, on one machine. Here six processes share one.",
-            "What is differentiated. Here the gradient is a constant in the gradient loss. In a graph that holds the "
-            "gradient, as TensorFlow builds it, it is differentiated, too, unless the program says otherwise. The same "
-            "net in one graph takes 2.1 times as long as without the loss if the gradient is a constant, and 2.9 times "
-            "if not (`scripts/bench direct`); that six processes take 1.6 times is the rest. What the report's program "
-            "did is not known.",
+            GRADIENT_DIFFERENTIATED,
         ),
         "cifar-loss": Row(
             what="What it adds to the loss on test images", cells=("cifar-direct", "cifar-bp"),

@@ -13,7 +13,7 @@ from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.markdown import to_markdown, write
 from edgebed.reports.writing.page import Figures, Page, Section
 from edgebed.studies.cells.result_cache import RunResult
-from edgebed.studies.papers.paper import Headline
+from edgebed.studies.papers.paper import Cause, Headline
 from edgebed.studies.reproduction.findings import judge
 from edgebed.studies.reproduction.reproduction import CellResult, Reproduction, RowResult
 
@@ -27,7 +27,7 @@ PAPER = replace(
 )
 
 
-def result_of(name: str, values: dict[int, float | None], cause: str = "") -> RowResult:
+def result_of(name: str, values: dict[int, float | None], cause: Cause | None = None) -> RowResult:
     """A row of the tiny paper with these values."""
     row = PAPER.rows[name]
     measured, finding = judge(row, values)
@@ -52,7 +52,7 @@ def reproduced() -> Reproduced:
     tables = {
         "Table 1: accuracy": (
             result_of("asgd", {1: 80.0, 2: 81.0, 3: 80.5}),
-            result_of("difference", {1: 3.0, 2: 3.1, 3: 2.9}, cause="It is tiny."),
+            result_of("difference", {1: 3.0, 2: 3.1, 3: 2.9}, cause=Cause("It is tiny.")),
         ),
         "Table 2: bytes": (result_of("push", {}), result_of("perfect", {})),
     }

@@ -18,7 +18,7 @@ from edgebed.reports.writing.markdown import to_markdown
 from edgebed.reports.writing.terminal import show
 from edgebed.studies.cells.result_cache import RunResult
 from edgebed.studies.claims_text import claim_text, criterion_text, measured_text, share_text, size_text, value_text
-from edgebed.studies.papers.paper import AtLeast, Near, Never, Row, Sign
+from edgebed.studies.papers.paper import AtLeast, Cause, Near, Never, Row, Sign
 from edgebed.studies.reproduction.findings import judge
 from edgebed.studies.reproduction.reproduction import CellResult, Reproduction, RowResult
 
@@ -112,7 +112,7 @@ def test_evaluations_that_lie_apart_are_told_of(result: Reproduction) -> None:
 
 def test_a_cause_names_other_rows_in_the_letters_of_code(result: Reproduction) -> None:
     """In Markdown and in HTML."""
-    caused = msgspec.structs.replace(row_result("asgd", {1: 80.0, 2: 81.0}), cause="The rate (row `slower`).")
+    caused = msgspec.structs.replace(row_result("asgd", {1: 80.0, 2: 81.0}), cause=Cause("The rate (row `slower`)."))
     page = reproduction_page(
         tiny_paper(), msgspec.structs.replace(result, tables=result.tables | {"Table 1: accuracy": (caused,)}), {}
     )
@@ -124,14 +124,18 @@ def test_a_cause_names_other_rows_in_the_letters_of_code(result: Reproduction) -
 @pytest.mark.parametrize(
     ("why", "said", "counted"),
     [
-        ({"cause": "The rate."}, "Why it differs: The rate.", "1 has a cause, 0 a part of one or a guess."),
-        ({"in_part": "The rate."}, "Why it differs, in part or perhaps: The rate.", "0 have a cause, 1 a part"),
-        ({}, "Why it differs was not found.", "0 have a cause, 0 a part of one or a guess."),
+        (Cause("The rate."), "Why it differs: The rate.", "1 has a cause, 0 a part of one or a guess."),
+        (
+            Cause("The rate.", is_shown=False),
+            "Why it differs, in part or perhaps: The rate.",
+            "0 have a cause, 1 a part",
+        ),
+        (None, "Why it differs was not found.", "0 have a cause, 0 a part of one or a guess."),
     ],
 )
-def test_a_guess_is_no_cause(result: Reproduction, why: dict[str, str], said: str, counted: str) -> None:
+def test_a_guess_is_no_cause(result: Reproduction, why: Cause | None, said: str, counted: str) -> None:
     """A difference has a cause that was shown, a part of one or a guess, or neither; the page counts causes alone."""
-    row = msgspec.structs.replace(row_result("asgd", {1: 60.0, 2: 60.1, 3: 60.2}), finding="differs", **why)
+    row = msgspec.structs.replace(row_result("asgd", {1: 60.0, 2: 60.1, 3: 60.2}), finding="differs", cause=why)
     different = msgspec.structs.replace(result, tables={"Table 1: accuracy": (row,), "Table 2: bytes": ()})
     page = page_text(different)
 

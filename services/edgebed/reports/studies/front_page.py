@@ -105,8 +105,8 @@ def _counts(each: Reproduced) -> tuple[str | Span, ...]:
         str(len(claimed)),
         str(len(decided) - len(different)),
         str(len(different)),
-        str(sum(bool(row.cause) for row in different)),
-        str(sum(bool(row.in_part) for row in different)),
+        str(sum(row.is_explained for row in different)),
+        str(sum(row.cause is not None and not row.cause.is_shown for row in different)),
         str(len(claimed) - len(decided)),
     )
 

@@ -144,7 +144,8 @@ def _overview(result: Reproduction) -> str:
     texts = [finding_text(row) for row in found]
     words = [f"{texts.count(word)} {words}" for word, words in COUNTED.items() if word in texts]
     different = [row for row in found if row.is_different]
-    explained, in_part = sum(bool(row.cause) for row in different), sum(bool(row.in_part) for row in different)
+    explained = sum(row.is_explained for row in different)
+    in_part = sum(row.cause is not None for row in different) - explained
     causes = (
         f" Of {count_text(len(different), 'difference')} {explained} {'has' if explained == 1 else 'have'} a cause, "
         f"{in_part} a part of one or a guess."
@@ -212,10 +213,8 @@ def _notes(row: RowResult) -> Iterator[str]:
     if row.note:
         yield row.note
     if row.cause:
-        yield f"Why it differs: {row.cause}"
-    if row.in_part:
-        yield f"Why it differs, in part or perhaps: {row.in_part}"
-    if row.is_different and not (row.cause or row.in_part):
+        yield f"Why it differs{'' if row.cause.is_shown else ', in part or perhaps'}: {row.cause.text}"
+    elif row.is_different:
         yield "Why it differs was not found."
     if row.measured and row.resolution > (0.0 if row.claim else COARSE * abs(row.measured.mean)):
         yield f"Accurate to {value_text(row.resolution, row.unit)}, as evaluations lie apart."

@@ -95,6 +95,18 @@ BY_UNIT: Mapping[Unit, OverUpdates] = {"%": "grows", "points": "changes"}
 otherwise."""
 
 
+@dataclass(frozen=True)
+class Cause:
+    """Why what was found differs from a claim."""
+
+    text: str
+    """The cause in a sentence or two."""
+    is_shown: bool = True
+    """Whether it is shown: by runs that switch one thing at a time and come to the claim or most of the way, by
+    arithmetic, or by the paper's own words. Else it explains less than half of the difference, or was not tried, and
+    does not count."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Row:
     """One published statement, and how it is measured here."""
@@ -109,11 +121,8 @@ class Row:
     """The paper's claim; None: the paper gives nothing to compare with; the measurement stands alone."""
     note: str = ""
     """What a reader must know of the comparison, in a sentence."""
-    cause: str = ""
-    """Why what was found differs from the claim, in a sentence or two: by runs that switch one thing at a time and come
-    to the claim or most of the way, by arithmetic, or by the paper's own words; empty: that was not shown."""
-    in_part: str = ""
-    """What explains less than half of the difference, or may explain it and was not tried; it counts as no cause."""
+    cause: Cause | None = None
+    """Why what was found differs from the claim, where it does; None: nothing was found."""
     with_updates: OverUpdates | None = None
     """How the measure changes as training continues; None: as in `BY_UNIT`. Where it is not steady, a run shorter than
     the paper's shows little."""

@@ -25,7 +25,7 @@ from edgebed.studies.cells.run_index import RunIndex
 from edgebed.studies.claims_text import claim_text
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import resolution
-from edgebed.studies.papers.paper import Cell, Claim, Paper, Row, Unit
+from edgebed.studies.papers.paper import Cause, Cell, Claim, Paper, Row, Unit
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
 from edgebed.studies.reproduction.findings import Finding, can_decide, judge
 from edgebed.studies.reproduction.lengthening import has_levelled, lengthened, over_lengths
@@ -71,10 +71,8 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     counts: bool = True
     """Whether the row could confirm the paper, had it a claim."""
     note: str = ""
-    cause: str = ""
-    """Why what was found differs from the claim; empty where it does not, or where that was not shown."""
-    in_part: str = ""
-    """What explains a part of it, or may; empty where nothing differs."""
+    cause: Cause | None = None
+    """Why what was found differs from the claim; None where it does not, or where nothing was found."""
 
     @property
     def is_claimed(self) -> bool:
@@ -92,6 +90,11 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     def is_different(self) -> bool:
         """Whether what was found is not what the paper claims."""
         return self.finding in DIFFERENT
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether it was shown why what was found is not what the paper claims."""
+        return self.is_different and self.cause is not None and self.cause.is_shown
 
     @property
     def was_run(self) -> bool:
@@ -292,8 +295,7 @@ def _row_result(
         share=(min(shares), max(shares)),
         counts=row.counts,
         note=row.note,
-        cause=row.cause if finding in DIFFERENT else "",
-        in_part=row.in_part if finding in DIFFERENT else "",
+        cause=row.cause if finding in DIFFERENT else None,
     )
 
 
