@@ -27,7 +27,7 @@ from edgebed.wire.tensors import encode_pieces, payload_bytes
 
 Floats = NDArray[np.float32]
 SEED = 1
-SIDE, ENLARGED = 32, 4
+SIDE = 32
 BATCH = 16
 """Images of a gradient; the posts have 128 for each of 32 workers."""
 STEPS = 13
@@ -41,11 +41,13 @@ INT32_BYTES = FLOAT32_BYTES = 4
 
 
 class Net(NamedTuple):
-    """A model of the post's table."""
+    """A model whose vectors are encoded."""
 
     model: str
     classes: int
     words: str
+    enlarged: int = 4
+    """How many times an image's sides are enlarged."""
 
 
 NETS = {
@@ -53,6 +55,9 @@ NETS = {
     for name, words in (("resnet18", "ResNet-18"), ("resnet50", "ResNet-50"))
     for classes in (10, 1000)
 }
+"""Models of the post's table."""
+SMALL = {"resnet8": Net("resnet8", 10, "ResNet of 8 layers", enlarged=1)}
+"""The model whose accuracies are measured here."""
 
 TRAINED = ("resnet18-10", "resnet18-1000")
 """Models that the post's totals are of."""
@@ -109,8 +114,8 @@ class Encoded:
 
 
 def task_of(net: Net) -> Task:
-    """A task with the model and its layout, for enlarged images."""
-    shape = (3, SIDE * ENLARGED, SIDE * ENLARGED)
+    """A task with the model and its layout."""
+    shape = (3, SIDE * net.enlarged, SIDE * net.enlarged)
     layout = models.layout(net.model, (3, SIDE, SIDE), net.classes)
     return Task(
         model=net.model, input_shape=shape, classes=net.classes, layout=layout, batch_size=BATCH,
@@ -131,14 +136,14 @@ def parts_of(name: str) -> Parts:
 @functools.cache
 def first_gradient(name: str) -> Encoded:
     """The encoded first gradient of training; for nets with totals, at each share of the warm-up."""
-    trainer = _Trainer(NETS[name])
+    trainer = _Trainer((NETS | SMALL)[name])
     return encoded(trainer.task, trainer.gradient(0), (*WARM_UP, KEPT) if name in TRAINED else (KEPT,))
 
 
 @functools.cache
 def epoch(name: str) -> tuple[Encoded, Encoded]:
     """The encoded change of a worker's weights in an epoch of its own, and its gradient at the last step."""
-    trainer = _Trainer(NETS[name])
+    trainer = _Trainer((NETS | SMALL)[name])
     gone = np.zeros_like(trainer.theta)
     for step in range(STEPS):
         gradient = trainer.gradient(step)
@@ -154,7 +159,7 @@ class _Trainer:
     def __init__(self, net: Net) -> None:
         self.task = task_of(net)
         data = load_data("cifar10", seed=SEED)
-        images = data.train_x[: BATCH * STEPS].repeat(ENLARGED, axis=2).repeat(ENLARGED, axis=3)
+        images = data.train_x[: BATCH * STEPS].repeat(net.enlarged, axis=2).repeat(net.enlarged, axis=3)
         labels = data.train_y[: len(images)]
         if net.classes > data.classes:
             labels = np.random.default_rng(SEED).integers(0, net.classes, len(images))
