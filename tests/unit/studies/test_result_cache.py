@@ -12,6 +12,7 @@ from finished_runs import completed_run
 from tiny_paper import RULED, tiny_paper, write_paper
 
 from edgebed.core.errors import EdgebedError
+from edgebed.journal.accounts.ledger import Ledger
 from edgebed.reports.studies.reproduction_page import reproduction_page, runs_sentences
 from edgebed.reports.writing.markdown import to_markdown
 from edgebed.running.results import Trial
@@ -75,6 +76,24 @@ def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells
     assert said_of(cells, tmp_path / "none", file) == (first, [])
     assert file.read_bytes() == text
     assert "updates" not in EMPTY
+
+
+def test_a_line_leaves_out_what_befell_no_update(cells: PaperCells, tmp_path: Path) -> None:
+    """An accounting counts a dozen fates, of which most befall nobody."""
+    completed_run(cells, RUN, tmp_path / "runs")
+    file = tmp_path / "kept.jsonl"
+    said_of(cells, tmp_path / "runs", file)
+    line = msgspec.json.decode(file.read_bytes())
+    befell = {"begun": 7, "applied": 4, "lost_in_flight": 1, "refused": {"unready": 2}}
+    nobody = {"worker": "", "incarnation": 0, "rolled_back": 0, "unexplained": 0}
+    line["summary"]["accounting"] = {"closes": True, "lives": [], "total": befell | nobody}
+    file.write_bytes(msgspec.json.encode(line) + b"\n")
+    said_of(cells, tmp_path / "none", file)
+
+    assert msgspec.json.decode(file.read_bytes())["summary"]["accounting"]["total"] == befell
+    accounting = ResultCache(cells, file).trial(RUN).summary.accounting
+    assert accounting is not None
+    assert accounting.total == Ledger(**befell)
 
 
 def test_a_line_leaves_out_columns_that_are_as_usual(cells: PaperCells, tmp_path: Path) -> None:

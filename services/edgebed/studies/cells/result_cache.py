@@ -234,6 +234,8 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     }
     if exchanges := line["summary"].get("exchanges"):
         line["summary"]["exchanges"] = {key: [exchange[key] for exchange in exchanges] for key in exchanges[0]}
+    if accounting := line["summary"].get("accounting"):
+        accounting["total"] = {name: count for name, count in accounting["total"].items() if count}
     usual = _usual_columns(line["evaluations"])
     line["evaluations"] = {
         name: _begun(column) if name in EVEN_COLUMNS else column
