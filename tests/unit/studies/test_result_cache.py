@@ -12,7 +12,8 @@ from finished_runs import completed_run
 from tiny_paper import RULED, tiny_paper, write_paper
 
 from edgebed.core.errors import EdgebedError
-from edgebed.journal.accounts.ledger import Ledger
+from edgebed.journal.accounts.ledger import Accounting, Ledger
+from edgebed.journal.verdict.fidelity import Fidelity
 from edgebed.reports.studies.reproduction_page import reproduction_page, runs_sentences
 from edgebed.reports.writing.markdown import to_markdown
 from edgebed.running.results import Trial
@@ -79,21 +80,25 @@ def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells
 
 
 def test_a_line_leaves_out_what_befell_no_update(cells: PaperCells, tmp_path: Path) -> None:
-    """An accounting counts a dozen fates, of which most befall nobody."""
+    """An accounting counts a dozen fates, of which most befall nobody, and a verdict rarely needs reasons."""
     completed_run(cells, RUN, tmp_path / "runs")
     file = tmp_path / "kept.jsonl"
     said_of(cells, tmp_path / "runs", file)
     line = msgspec.json.decode(file.read_bytes())
     befell = {"begun": 7, "applied": 4, "lost_in_flight": 1, "refused": {"unready": 2}}
     nobody = {"worker": "", "incarnation": 0, "rolled_back": 0, "unexplained": 0}
-    line["summary"]["accounting"] = {"closes": True, "lives": [], "total": befell | nobody}
+    line["summary"]["accounting"] = {"closes": False, "lives": [], "problems": [], "total": befell | nobody}
+    line["summary"]["fidelity"] = {"verdict": "modelled", "reasons": [], "host": None}
     file.write_bytes(msgspec.json.encode(line) + b"\n")
     said_of(cells, tmp_path / "none", file)
 
-    assert msgspec.json.decode(file.read_bytes())["summary"]["accounting"]["total"] == befell
-    accounting = ResultCache(cells, file).trial(RUN).summary.accounting
-    assert accounting is not None
-    assert accounting.total == Ledger(**befell)
+    summary = msgspec.json.decode(file.read_bytes())["summary"]
+    assert summary["accounting"] == {"closes": False, "total": befell}
+    assert summary["fidelity"] == {"verdict": "modelled"}
+    read = ResultCache(cells, file).trial(RUN).summary
+    assert (read.accounting, read.fidelity) == (
+        Accounting(closes=False, total=Ledger(**befell)), Fidelity(verdict="modelled")
+    )  # fmt: skip
 
 
 def test_a_line_leaves_out_columns_that_are_as_usual(cells: PaperCells, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ class Accounting(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
     """Why the accounting does not close."""
     total: Ledger
-    lives: tuple[Ledger, ...]
+    lives: tuple[Ledger, ...] = ()
     """A ledger for each worker and incarnation."""
 
 

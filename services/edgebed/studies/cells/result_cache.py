@@ -234,8 +234,11 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     }
     if exchanges := line["summary"].get("exchanges"):
         line["summary"]["exchanges"] = {key: [exchange[key] for exchange in exchanges] for key in exchanges[0]}
+    if fidelity := line["summary"].get("fidelity"):
+        line["summary"]["fidelity"] = _without_empty(fidelity)
     if accounting := line["summary"].get("accounting"):
-        accounting["total"] = {name: count for name, count in accounting["total"].items() if count}
+        total = _without_empty(accounting["total"])
+        line["summary"]["accounting"] = _without_empty(accounting) | {"total": total}
     usual = _usual_columns(line["evaluations"])
     line["evaluations"] = {
         name: _begun(column) if name in EVEN_COLUMNS else column
@@ -243,6 +246,11 @@ def _line(cached: CachedRun) -> dict[str, Any]:
         if (name not in UNKNOWN_COLUMNS or any(column)) and column != usual.get(name)
     }
     return line
+
+
+def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of an object without those that are None, zero or empty, which is their default."""
+    return {name: field for name, field in fields.items() if field or isinstance(field, bool)}
 
 
 def _usual_columns(columns: Mapping[str, Sequence[Any]]) -> Columns:
