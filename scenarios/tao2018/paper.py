@@ -48,6 +48,7 @@ WHAT = {
     "threshold-tuned": "thresholdSGD, tuned to drop half",
     "threshold-larger": "thresholdSGD, a threshold ten times as large",
     "threshold-50-times": "thresholdSGD, a threshold of 0.05",
+    "threshold-70-times": "thresholdSGD, a threshold of 0.07",
     "threshold-100-times": "thresholdSGD, a threshold of 0.1",
     "std-tuned": "Standard SGD, a learning rate that stays",
     "esgd-50-tuned": "eSGD, 50 % dropped, a learning rate that stays",
@@ -67,7 +68,7 @@ WHAT |= {
 ONE_SEED = dict.fromkeys(
     (
         *(f"{name}-signed" for name in SIGNED[1:-1]), *(f"{name}-by-updates" for name in BY_UPDATES),
-        "threshold-larger", "threshold-50-times", "threshold-100-times",
+        "threshold-larger", "threshold-50-times", "threshold-70-times", "threshold-100-times",
     ), 1,
 )  # fmt: skip
 """Cells that look for a cause of many points."""
@@ -166,7 +167,7 @@ FIRST = Table(
         "esgd-over-tuned-threshold": over_row("esgd-50", "threshold-tuned", 7.78),
         **{
             name: accuracy_row(name, None, "Not in the paper: what a threshold may cost.")
-            for name in ("threshold-larger", "threshold-50-times", "threshold-100-times")
+            for name in ("threshold-larger", "threshold-50-times", "threshold-70-times", "threshold-100-times")
         },
         "sent-threshold": sent_row("threshold"),
         "sent-threshold-tuned": sent_row("threshold-tuned"),
