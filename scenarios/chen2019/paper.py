@@ -98,9 +98,13 @@ RATES = {
 }
 
 OF_MEAN_SGD = {
-    "eight-layers-sg-of-mean-sgd": "Eight layers, plain gradient descent, modules of the mean loss",
-    "eight-layers-sg-of-mean-slow-sgd": "Eight layers, plain gradient descent, modules of the mean loss, at 3e-5",
+    "four-layers-sg-of-mean-after-pool-slow-sgd": ", after the pool alone, at 3e-5",
+    "eight-layers-sg-of-mean-sgd": "",
+    "eight-layers-sg-of-mean-slow-sgd": ", at 3e-5",
+    "vgg16-sg-of-mean-slow-sgd": ", at 3e-5",
 }
+"""Cells of plain gradient descent whose modules predict the gradient of the mean loss: where they are, and their
+learning rate, in words."""
 CELLS: dict[str, Cell] = {
     "four-layers-bp": trained("four-layers-bp", 3000),
     "four-layers-sg": trained("four-layers-sg", 3000),
@@ -330,14 +334,16 @@ def later_gap(by_bp: str, by_sg: str, words: str) -> Row:
     )  # fmt: skip
 
 
-def of_mean_sgd_rows(cell: str, words: str) -> dict[str, Row]:
-    """Rows for modules of the mean loss in eight layers that are trained by plain gradient descent."""
-    gap = cell.replace("-sg-", "-gap-")
-    return {
-        cell: accuracy_row(cell, f"{words}: synthetic gradients"),
-        gap: gap_row("eight-layers-bp-sgd", cell, f"{words}: lost by synthetic gradients"),
-        f"{gap}-100000": later_gap("eight-layers-bp-sgd", cell, words),
-    }
+def of_mean_sgd_rows(cell: str, modules: str) -> dict[str, Row]:
+    """Rows for modules of the mean loss in a model that is trained by plain gradient descent."""
+    model = cell.partition("-sg-")[0]
+    words, by_bp = f"{MODELS[model]}, plain gradient descent, modules of the mean loss{modules}", f"{model}-bp-sgd"
+    rows, gap = {cell: accuracy_row(cell, f"{words}: synthetic gradients")}, cell.replace("-sg-", "-gap-")
+    if by_bp in CELLS:
+        rows[gap] = gap_row(by_bp, cell, f"{words}: lost by synthetic gradients")
+    if model == "eight-layers":
+        rows[f"{gap}-100000"] = later_gap(by_bp, cell, words)
+    return rows
 
 
 def sgd_rows(model: str) -> dict[str, Row]:
@@ -383,8 +389,8 @@ PLAIN = Table(
         **settled(text_rows("-sgd", ", plain gradient descent")),
         **{
             name: row
-            for cell, words in OF_MEAN_SGD.items()
-            for name, row in of_mean_sgd_rows(cell, words).items()
+            for cell, modules in OF_MEAN_SGD.items()
+            for name, row in of_mean_sgd_rows(cell, modules).items()
         },
     },
     curves=tuple(
