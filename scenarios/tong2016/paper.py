@@ -21,7 +21,7 @@ from edgebed.studies.papers.paper import (
 )
 
 from . import containers
-from .causes import DROPOUT, DROPOUT_THERE, EITHER, GRADIENT_DIFFERENTIATED, LONGER_STEPS, why_at
+from .causes import EITHER, GRADIENT_DIFFERENTIATED, LONGER_STEPS, OF_CELLS, why_at
 from .measures import last_over_first
 
 EPOCHS = 10
@@ -63,11 +63,9 @@ CIFAR = {
     "direct-strong": "Gradient loss minimised as well, 128 times as strong",
     "bp-keep": "Back-propagation, dropout as printed",
 }
-DIRECT_KEEP = "Gradient loss minimised as well, dropout as printed"
 AS_PRINTED = {
-    "direct-keep": DIRECT_KEEP,
+    "direct-keep": f"{CIFAR['direct']}, dropout as printed",
     "bp-keep-training": f"{CIFAR['bp-keep']}: on training images",
-    "direct-keep-training": f"{DIRECT_KEEP}: on training images",
 }
 """Cells of the report's dropout whose values are compared with those of other rows."""
 CIFAR_LOSS = {"bp": 1.05, "direct": 1.15}
@@ -157,13 +155,8 @@ def over_row(
 def best_row(cell: str, what: str, claim: Claim | None = None, note: str = "") -> Row:
     """A row for the highest accuracy of a cell."""
     return Row(
-        what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=dropout_of(cell)
+        what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=OF_CELLS.get(cell)
     )
-
-
-def dropout_of(cell: str) -> Cause:
-    """Why a value of CIFAR-10 is not the report's."""
-    return DROPOUT if cell == "cifar-bp" else DROPOUT_THERE
 
 
 UPDATE_DECOUPLED = Table(
@@ -287,7 +280,7 @@ def loss_row(cell: str, what: str, published: float) -> Row:
         what=what, cells=(cell,), measure=loss_of(cell), unit="",
         with_updates="changes" if cell.endswith("-training") else "turns",
         claim=Near(value=published, tolerance=A_TENTH), note="After 200 epochs in the report.",
-        cause=dropout_of(cell),
+        cause=OF_CELLS.get(cell),
     )  # fmt: skip
 
 
