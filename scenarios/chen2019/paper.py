@@ -97,14 +97,14 @@ RATES = {
     "bp-20mbit-int8": "Back-propagation, links of 20 mbit, int8",
 }
 
-OF_MEAN_SGD = {
-    "four-layers-sg-of-mean-after-pool-slow-sgd": ", after the pool alone, at 3e-5",
-    "eight-layers-sg-of-mean-sgd": "",
-    "eight-layers-sg-of-mean-slow-sgd": ", at 3e-5",
-    "vgg16-sg-of-mean-slow-sgd": ", at 3e-5",
+OTHER_MODULES = {
+    "four-layers-sg-of-mean-after-pool-slow-sgd": "modules of the mean loss after the pool alone, at 3e-5",
+    "eight-layers-sg-slow-sgd": "modules at 3e-5",
+    "eight-layers-sg-of-mean-sgd": "modules of the mean loss",
+    "eight-layers-sg-of-mean-slow-sgd": "modules of the mean loss, at 3e-5",
+    "vgg16-sg-of-mean-slow-sgd": "modules of the mean loss, at 3e-5",
 }
-"""Cells of plain gradient descent whose modules predict the gradient of the mean loss: where they are, and their
-learning rate, in words."""
+"""Cells of plain gradient descent with other modules than those of an example's gradient that learn at 0.001."""
 CELLS: dict[str, Cell] = {
     "four-layers-bp": trained("four-layers-bp", 3000),
     "four-layers-sg": trained("four-layers-sg", 3000),
@@ -131,7 +131,7 @@ CELLS: dict[str, Cell] = {
         for model, seeds in (("four-layers", 5), ("eight-layers", 3))  # the paper's gap is below a point with four
         for method in ("bp", "sg")
     },
-    **{name: trained(name, SGD_STEPS, seeds=1) for name in OF_MEAN_SGD},
+    **{name: trained(name, SGD_STEPS, seeds=1) for name in OTHER_MODULES},
     **{f"{model}-sg-early": early(f"{model}-sg-as-published") for model in ("four-layers", "eight-layers")},
     **{variant: deployed(variant) for variant in RATES},
     "sg-deployed": deployed("sg-accuracy"),
@@ -334,10 +334,10 @@ def later_gap(by_bp: str, by_sg: str, words: str) -> Row:
     )  # fmt: skip
 
 
-def of_mean_sgd_rows(cell: str, modules: str) -> dict[str, Row]:
-    """Rows for modules of the mean loss in a model that is trained by plain gradient descent."""
+def other_modules_rows(cell: str, modules: str) -> dict[str, Row]:
+    """Rows for other modules in a model that is trained by plain gradient descent."""
     model = cell.partition("-sg-")[0]
-    words, by_bp = f"{MODELS[model]}, plain gradient descent, modules of the mean loss{modules}", f"{model}-bp-sgd"
+    words, by_bp = f"{MODELS[model]}, plain gradient descent, {modules}", f"{model}-bp-sgd"
     rows, gap = {cell: accuracy_row(cell, f"{words}: synthetic gradients")}, cell.replace("-sg-", "-gap-")
     if by_bp in CELLS:
         rows[gap] = gap_row(by_bp, cell, f"{words}: lost by synthetic gradients")
@@ -390,8 +390,8 @@ PLAIN = Table(
         **settled(text_rows("-sgd", ", plain gradient descent")),
         **{
             name: row
-            for cell, modules in OF_MEAN_SGD.items()
-            for name, row in of_mean_sgd_rows(cell, modules).items()
+            for cell, modules in OTHER_MODULES.items()
+            for name, row in other_modules_rows(cell, modules).items()
         },
     },
     curves=tuple(

@@ -259,8 +259,8 @@ HEADLINES = (
         claim="Sending half of the gradient costs accuracy, but less than a threshold does",
         rows=("std-over-esgd", "esgd-over-threshold", "esgd-over-tuned-threshold", "top-k-over-50"),
         chart="Methods",
-        found="It costs a point. A threshold that sends a quarter of the entries costs less than that, one of 0.07 "
-        "costs ten points. Top-k with memory costs nothing: with as many entries dropped it is as accurate as standard SGD.",
+        found="It costs a point. A threshold that sends a quarter of the entries costs less than that, one of 0.07 ten "
+        "points. Top-k with memory costs nothing: with as many entries dropped it is as accurate as standard SGD.",
     ),
     Headline(
         claim="Standard SGD has 99.77 %, eSGD with half of the entries 86 or 91 %",
