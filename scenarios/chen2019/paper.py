@@ -383,7 +383,9 @@ PLAIN = Table(
     title="Table 1 and figure 3 with plain gradient descent",
     text="The paper does not name its optimizer. With plain gradient descent a step is as long as its learning rate, "
     "so 333 times the published 3e-5 in 1,500 steps go about as far as the paper's 500,000; mini-batches are of 256, "
-    "and modules learn by Adam with 0.001: by gradient descent with this rate their losses overflow.",
+    "and modules learn by Adam with 0.001: by gradient descent with this rate their losses overflow. Other modules are "
+    "run besides, with one seed each: those that predict the gradient of a mini-batch's mean loss, and with the "
+    "published 3e-5.",
     rows={
         **sgd_rows("four-layers"),
         **sgd_rows("eight-layers"),
@@ -465,6 +467,9 @@ HEADLINES = (
             "four-layers-gap-of-mean-after-pool",
             "eight-layers-gap-of-mean",
             "vgg16-gap-of-mean",
+            "four-layers-sg-of-mean-after-pool-slow-sgd",
+            "eight-layers-sg-of-mean-slow-sgd",
+            "vgg16-sg-of-mean-slow-sgd",
             "eight-layers-sg",
             "vgg16-sg",
             "eight-layers-greedy",
@@ -472,8 +477,10 @@ HEADLINES = (
         chart="Eight layers as published",
         found="With Adam they cost some half a point at most, and by plain gradient descent 0.4 and 1.3 points with "
         "four and eight layers. Modules that predict the gradient of a mini-batch's mean loss, after pools alone, cost "
-        "four layers 0.1 points, eight 3.3 and sixteen 8.9: the more layers, the wider the gap. Greedy learning, which "
-        "came later, costs less than any.",
+        "four layers 0.1 points, eight 3.3 and sixteen 8.9 in the first steps of the published training. By plain "
+        "gradient descent, with such modules at the published learning rate, four layers have 97.7 %, eight 94.4 and "
+        "sixteen 68.8, where the paper has 97.7, 92.4 and 84.5: the more layers, the wider the gap. Greedy learning, "
+        "which came later, costs less than any.",
     ),
     Headline(
         claim="They learn more slowly than back-propagation, the deeper the slower",
