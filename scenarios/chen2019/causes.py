@@ -45,9 +45,9 @@ TOO_MUCH = Cause(
 WHY = {"eight-layers": EIGHT_OF_MEAN, "vgg16": VGG16_OF_MEAN}
 """Why accuracies with synthetic gradients, and what they lose, are not those of table 1."""
 CAP_AND_MODULE = Cause(
-    "The cap and the module, taken apart with the profile of each layer. With a core for each device, as the paper's containers have, it would be 0.8 "
-    "(row `faster-of-cores`), so the cap of 0.4 takes away more than half. And the first device, which decides, works "
-    "about as long on its module as on its layer: if modules cost nothing it would be 1.5 "
-    "(`faster-of-cores-without-modules`). A module with a third of this one's work would give the paper's 1.11. "
-    "All this is by the profile, without messages."
+    "The cap and the module, taken apart with the profile of each layer. With a core for each device, as the paper's "
+    "containers have, it would be 0.8 (row `faster-of-cores`), so the cap of 0.4 takes away more than half. And the "
+    "first device, which decides, works about as long on its module as on its layer: if modules cost nothing it would "
+    "be 1.5 (`faster-of-cores-without-modules`). A module with a little more than a third of this one's work would "
+    "give the paper's 1.11. All this is by the profile, without messages."
 )
