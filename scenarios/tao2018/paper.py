@@ -222,7 +222,7 @@ PRINTED = Table(
     "table 1, 81.13 of table 2, 86.7 and 81.5 of the abstract, but not to 91.22 and 88.46 of table 2. With those of 32 "
     "and 64 it is 5 to 11 points above the paper, in which smaller mini-batches are less accurate, and not more. That "
     "is in part the learning rate: it falls with passes through all images, of which smaller mini-batches make fewer. "
-    "*A learning rate by updates* is, within 11 %, the one that mini-batches of 128 have after as many updates.",
+    "*A learning rate by updates* is, within 12 %, the one that mini-batches of 128 have after as many updates.",
     rows={
         "signed-50": accuracy_row("esgd-50-signed", Near(value=91.22, tolerance=TWO_POINTS), "86.01 % in table 1."),
         "signed-87": accuracy_row("esgd-87-signed", Near(value=88.46, tolerance=TWO_POINTS), "81.5 % in the abstract."),

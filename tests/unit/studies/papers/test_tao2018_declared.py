@@ -5,11 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tao2018.measures import PARAMETERS, unsteadiness
-from tao2018.paper import ABSTRACT, CELLS, PAPER, SCALE, TABLE_2, TEN_EPOCHS, UPDATES, WHAT
+from tao2018.paper import ABSTRACT, BY_UPDATES, CELLS, PAPER, SCALE, TABLE_2, TEN_EPOCHS, UPDATES, WHAT
 
+from edgebed.algorithms.registry import configure
+from edgebed.algorithms.schedule import Schedule
 from edgebed.journal.series import Evaluations
 from edgebed.learning.models import registry as models
 from edgebed.scenario.load import load_scenario
+from edgebed.scenario.schema import TrialSection
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import mean_loss
 
@@ -48,7 +51,9 @@ def test_each_cell_is_a_share_of_the_iterations_of_the_paper() -> None:
     """Of four updates each."""
     for name, trial in load_scenario(FOLDER / "tables.yaml").trials.items():
         iterations = next(
-            count for ending, count in reversed(IN_ALL.items()) if name.removesuffix("-signed").endswith(ending)
+            count
+            for ending, count in reversed(IN_ALL.items())
+            if name.removesuffix("-signed").removesuffix("-by-updates").endswith(ending)
         )
         assert trial.stop.updates == trial.num_workers * iterations
         assert CELLS[name].scale == SCALE
@@ -60,6 +65,23 @@ def test_a_cell_drops_the_share_that_it_is_called_by(cell: str) -> None:
     trial = load_scenario(FOLDER / "tables.yaml").trials[cell]
     dropped = 1 - trial.method.parts["compression"].settings.get("fraction", 0.5)
     assert {"25": 0.25, "50": 0.5, "75": 0.75, "87": 0.875}[cell.split("-")[1]] == dropped
+
+
+@pytest.mark.parametrize("cell", BY_UPDATES)
+def test_a_learning_rate_by_updates_is_that_of_mini_batches_of_128(cell: str) -> None:
+    """Within 12 %, after each of the updates that are run."""
+    trials = load_scenario(FOLDER / "tables.yaml").trials
+    ours, theirs = (trials[name] for name in (f"{cell}-by-updates", "std"))
+
+    def rate(trial: TrialSection, update: int) -> float:
+        return Schedule(configure("aggregation", trial.method.parts["aggregation"])).rate(
+            update * trial.task.batch_size / IMAGES
+        )
+
+    assert ours.task.batch_size < theirs.task.batch_size
+    assert all(
+        0.88 < rate(ours, update) / rate(theirs, update) < 1.12 for update in range(1, round(UPDATES * SCALE), 37)
+    )
 
 
 def test_ten_epochs_are_so_many_updates() -> None:
