@@ -17,7 +17,7 @@ from edgebed.studies.papers.measuring import (
 from edgebed.studies.papers.paper import AtLeast, Cause, Cell, Claim, Curve, Headline, Near, Paper, Row, Sign, Table
 
 from . import containers
-from .causes import ANY_THRESHOLD, SCHEDULE, why_of
+from .causes import ANY_THRESHOLD, AS_PRINTED, BY_UPDATES, SCHEDULE, why_of
 from .measures import sent_share, unsteadiness
 
 UPDATES = 800_000
@@ -55,20 +55,17 @@ WHAT = {
     "esgd-87-tuned": "eSGD, 87.5 % dropped, a learning rate that stays",
     "top-k-50": "Top-k with memory, 50 % dropped",
 }
-SIGNED = (
-    "esgd-50", "esgd-50-of-32", "esgd-50-of-64", "esgd-50-short",
-    "esgd-75", "esgd-75-of-32", "esgd-75-of-64", "esgd-75-short", "esgd-87",
-)  # fmt: skip
+SIGNED = tuple(AS_PRINTED)
 """Cells that are run with the threshold as printed, too."""
 WHAT |= {f"{name}-signed": f"{WHAT[name]}, the threshold as printed" for name in SIGNED}
-BY_UPDATES = ("esgd-50-of-32", "esgd-50-of-64", "esgd-75-of-32")
 WHAT |= {
     f"{name}-by-updates": f"{WHAT[name]}, the threshold as printed, a learning rate by updates" for name in BY_UPDATES
 }
+LARGER = ("threshold-larger", "threshold-50-times", "threshold-70-times", "threshold-100-times")
 ONE_SEED = dict.fromkeys(
     (
         *(f"{name}-signed" for name in SIGNED[1:-1]), *(f"{name}-by-updates" for name in BY_UPDATES),
-        "threshold-larger", "threshold-50-times", "threshold-70-times", "threshold-100-times",
+        *LARGER,
     ), 1,
 )  # fmt: skip
 """Cells that look for a cause of many points."""
@@ -167,7 +164,7 @@ FIRST = Table(
         "esgd-over-tuned-threshold": over_row("esgd-50", "threshold-tuned", 7.78),
         **{
             name: accuracy_row(name, None, "Not in the paper: what a threshold may cost.")
-            for name in ("threshold-larger", "threshold-50-times", "threshold-70-times", "threshold-100-times")
+            for name in LARGER
         },
         "sent-threshold": sent_row("threshold"),
         "sent-threshold-tuned": sent_row("threshold-tuned"),
