@@ -106,7 +106,7 @@ def _counts(each: Reproduced) -> tuple[str | Span, ...]:
         str(len(decided) - len(different)),
         str(len(different)),
         str(sum(row.is_explained for row in different)),
-        str(sum(row.cause is not None and not row.cause.is_shown for row in different)),
+        str(sum(row.is_explained_in_part for row in different)),
         str(len(claimed) - len(decided)),
     )
 

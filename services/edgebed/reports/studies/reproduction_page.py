@@ -144,8 +144,7 @@ def _overview(result: Reproduction) -> str:
     texts = [finding_text(row) for row in found]
     words = [f"{texts.count(word)} {words}" for word, words in COUNTED.items() if word in texts]
     different = [row for row in found if row.is_different]
-    explained = sum(row.is_explained for row in different)
-    in_part = sum(row.cause is not None for row in different) - explained
+    explained, in_part = sum(row.is_explained for row in different), sum(row.is_explained_in_part for row in different)
     causes = (
         f" Of {count_text(len(different), 'difference')} {explained} {'has' if explained == 1 else 'have'} a cause, "
         f"{in_part} a part of one or a guess."

@@ -97,6 +97,11 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
         return self.is_different and self.cause is not None and self.cause.is_shown
 
     @property
+    def is_explained_in_part(self) -> bool:
+        """Whether a part of why it is not was shown, or may be what is named."""
+        return self.is_different and self.cause is not None and not self.cause.is_shown
+
+    @property
     def was_run(self) -> bool:
         """Whether there is a seed with which all the row's cells were run, or, for a row without cells, a value."""
         return bool(self.values)
