@@ -62,15 +62,12 @@ WHAT |= {
     f"{name}-by-updates": f"{WHAT[name]}, the threshold as printed, a learning rate by updates" for name in BY_UPDATES
 }
 LARGER = ("threshold-larger", "threshold-50-times", "threshold-70-times", "threshold-100-times")
-ONE_SEED = dict.fromkeys(
-    (
-        *(f"{name}-signed" for name in SIGNED[1:-1]), *(f"{name}-by-updates" for name in BY_UPDATES),
-        *LARGER,
-    ), 1,
-)  # fmt: skip
-"""Cells that look for a cause of many points."""
+FEW_SEEDS = {f"{name}-signed": 2 for name in SIGNED if "-of-" in name} | dict.fromkeys(
+    (*(f"{name}-by-updates" for name in BY_UPDATES), *LARGER), 1
+)
+"""Seeds of cells that look for a cause of many points."""
 CELLS = {
-    name: Cell(scenario="tables.yaml", variant=name, scale=SCALE, seeds=ONE_SEED.get(name, 3)) for name in WHAT
+    name: Cell(scenario="tables.yaml", variant=name, scale=SCALE, seeds=FEW_SEEDS.get(name, 3)) for name in WHAT
 } | containers.CELLS
 TABLE_1 = {
     "std": 99.77, "esgd-50": 86.01, "threshold": 78.23, "threshold-tuned": 78.23,
@@ -215,11 +212,13 @@ PRINTED = Table(
     title="The threshold as printed",
     text="The paper prints the threshold of residuals as the mean of the gradient's signed values, which is about "
     "zero, so that the largest residuals replace all that was chosen. Elsewhere on this page it is the mean of "
-    "magnitudes. With mini-batches of 128 the printed one comes near to five of the paper's values, 86.01 and 80.43 of "
-    "table 1, 81.13 of table 2, 86.7 and 81.5 of the abstract, but not to 91.22 and 88.46 of table 2. With those of 32 "
-    "and 64 it is 5 to 11 points above the paper, in which smaller mini-batches are less accurate, and not more. That "
-    "is in part the learning rate: it falls with passes through all images, of which smaller mini-batches make fewer. "
-    "*A learning rate by updates* is, within 12 %, the one that mini-batches of 128 have after as many updates.",
+    "magnitudes. With mini-batches of 128 the printed one comes within two points of four of the paper's values, 86.01 "
+    "and 80.43 of table 1, 81.13 of table 2 and 81.5 of the abstract; it is three below the abstract's 86.7, and six "
+    "below 91.22 and 88.46 of table 2. Seeds lie four to six points apart, more than most of these settings, so that "
+    "the order of single runs says little. With mini-batches of 32 and 64 it is 5 to 11 points above the paper, in "
+    "which smaller mini-batches are less accurate, and not more. That is in part the learning rate: it falls with "
+    "passes through all images, of which smaller mini-batches make fewer. *A learning rate by updates* is, within "
+    "12 %, the one that mini-batches of 128 have after as many updates.",
     rows={
         "signed-50": accuracy_row("esgd-50-signed", Near(value=91.22, tolerance=TWO_POINTS), "86.01 % in table 1."),
         "signed-87": accuracy_row("esgd-87-signed", Near(value=88.46, tolerance=TWO_POINTS), "81.5 % in the abstract."),
@@ -263,8 +262,8 @@ HEADLINES = (
         claim="Standard SGD has 99.77 %, eSGD with half of the entries 86 or 91 %",
         rows=("one-std", "one-esgd-50", "two-esgd-50"),
         chart="By what they send",
-        found="With the learning rate as printed all methods lie within two points here. eSGD has 86 % if the "
-        "threshold of residuals, too, is read as printed. With a learning rate that stays standard SGD has 98.7 %.",
+        found="With the learning rate as printed all methods lie within two points here. eSGD has 85 % if the "
+        "threshold of residuals, too, is read as printed. With a learning rate that stays standard SGD has 98.8 %.",
     ),
     Headline(
         claim="The more is dropped, the less accurate",
