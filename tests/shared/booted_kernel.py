@@ -69,7 +69,11 @@ class NoKernelError(Exception):
 
 def why_no_kernel() -> str:
     """Say why no kernel can be booted here, and what to do; empty if one can."""
-    return "" if shutil.which(KERNEL) else f"no {KERNEL}: {INSTALL}"
+    if not shutil.which(KERNEL):
+        return f"no {KERNEL}: {INSTALL}"
+    if "amx_tile" in Path("/proc/cpuinfo").read_text(encoding="ascii").split():
+        return "not on this processor: its AMX registers are more than user-mode Linux restores, which panics"
+    return ""
 
 
 def run(

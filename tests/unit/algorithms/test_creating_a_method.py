@@ -10,7 +10,7 @@ OWN = ("random_k.py", "random-k.yaml", "test_random_k.py", "delay_compensated.py
 REGISTRY = "services/edgebed/algorithms/registry.py"
 LAWS = ("tests/unit/algorithms/test_random_k.py", "tests/unit/algorithms/test_delay_compensated.py")
 SCENARIO = "scenarios/random-k.yaml"
-PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci")  # without a deadline
 SIMULATED = ("--runtime", "simulation", "--processes", "1", "--runs-dir", "runs")
 
 

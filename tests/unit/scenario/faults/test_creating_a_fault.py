@@ -13,7 +13,7 @@ from edgebed.core.plan import Action
 DOCUMENT = Document("creating-a-fault.md")
 REGISTRY = "services/edgebed/scenario/faults/registry.py"
 SCENARIO = "scenarios/faults/doze.yaml"
-PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci")  # without a deadline
 SIMULATED = ("--runtime", "simulation", "--processes", "1", "--runs-dir", "runs", "--set", "stop.time=10s")
 """Half as long as in the document, which shows the same."""
 
