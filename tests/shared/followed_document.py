@@ -23,6 +23,8 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = ROOT / "docs"
 PACKAGE = Path(edgebed.__file__).parent
 BUILT_IN = "\n## Built in\n"
+PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci")
+"""Arguments that run a document's tests, whose properties have no deadline then, however busy the machine is."""
 STEPS = re.compile(
     r"^File `(?P<file>[^`]+)`[^\n]*:\n\n```\w+\n(?P<text>.*?)^```$"
     r"|^- Move `(?P<source>[^`]+)` to `(?P<target>[^`]+)`\.$"

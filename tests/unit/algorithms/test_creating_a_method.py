@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-from followed_document import Document, copied, run_in
+from followed_document import PYTEST, Document, copied, run_in
 
 DOCUMENT = Document("creating-a-method.md")
 OWN = ("random_k.py", "random-k.yaml", "test_random_k.py", "delay_compensated.py", "test_delay_compensated.py")
 REGISTRY = "services/edgebed/algorithms/registry.py"
 LAWS = ("tests/unit/algorithms/test_random_k.py", "tests/unit/algorithms/test_delay_compensated.py")
 SCENARIO = "scenarios/random-k.yaml"
-PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci")  # without a deadline
 SIMULATED = ("--runtime", "simulation", "--processes", "1", "--runs-dir", "runs")
 
 

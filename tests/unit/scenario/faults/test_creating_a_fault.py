@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from followed_document import Document, copied, run_in
+from followed_document import PYTEST, Document, copied, run_in
 
 from edgebed.core.plan import Action
 
 DOCUMENT = Document("creating-a-fault.md")
 REGISTRY = "services/edgebed/scenario/faults/registry.py"
 SCENARIO = "scenarios/faults/doze.yaml"
-PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=ci")  # without a deadline
 SIMULATED = ("--runtime", "simulation", "--processes", "1", "--runs-dir", "runs", "--set", "stop.time=10s")
 """Half as long as in the document, which shows the same."""
 
