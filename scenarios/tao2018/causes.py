@@ -1,7 +1,5 @@
 """Why what was found differs from Tao, Li 2018."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from edgebed.studies.papers.paper import Cause
@@ -44,7 +42,10 @@ def why_of(row: str, cell: str) -> Cause | None:
         return ANY_THRESHOLD
     if cell not in AS_PRINTED:
         return None
-    run_as_printed = f"{np.mean(AS_PRINTED[cell]):.1f} % (row `signed-{cell[5:]}`, {_seeds(AS_PRINTED[cell])})"
+    seeds = AS_PRINTED[cell]
+    run_as_printed = (
+        f"{np.mean(seeds):.1f} % (row `signed-{cell[5:]}`, {len(seeds)} seeds, {min(seeds):.1f} to {max(seeds):.1f})"
+    )
     if row in OTHER_VALUES:
         return Cause(
             f"The paper contradicts itself: it has {OTHER_VALUES[row]} for the same setting. Here accuracy is "
@@ -61,10 +62,3 @@ def why_of(row: str, cell: str) -> Cause | None:
             f"`by-updates-{cell[5:]}`, one seed), although the paper's words are that e counts epochs."
         )
     return Cause(text)
-
-
-def _seeds(accuracies: Sequence[float]) -> str:
-    """How many seeds there are, and how far apart they lie, in per cent."""
-    if len(accuracies) == 1:
-        return "one seed"
-    return f"{len(accuracies)} seeds, {min(accuracies):.1f} to {max(accuracies):.1f}"
