@@ -23,7 +23,7 @@ import numpy as np
 import psutil
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.records import HOST_LOAD_S, HostLoad
+from edgebed.core.recorded.measured import HOST_LOAD_S, HostLoad
 from edgebed.emulation.netlink import LinkReader
 
 SLEEP_S = 0.025

@@ -10,7 +10,7 @@ import msgspec
 import psutil
 import pytest
 
-from edgebed.core.records import HOST_LOAD_S, HostLoad
+from edgebed.core.recorded.measured import HOST_LOAD_S, HostLoad
 from edgebed.emulation.host_load import HostProbe, count_runnable, host_load, interface_rate_bit_s
 
 KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")

@@ -10,6 +10,7 @@ from sample_runs import make_plan, sample_entries, write_sample_run
 from edgebed.core import records
 from edgebed.core.console import make_console
 from edgebed.core.errors import EdgebedError
+from edgebed.core.recorded.record import LARGEST
 from edgebed.journal.run_folder import RunFolder
 from edgebed.reports.run.brief import links_brief, results_brief
 from edgebed.reports.run.report import report_page
@@ -44,7 +45,7 @@ def largest(declared):
     """The largest number that a field may be; what is none is any."""
     for part in parts_of(declared):
         for meta in getattr(part, "__metadata__", ()):
-            return base_of(part)(records.LARGEST if meta.le is None else min(meta.le, records.LARGEST))
+            return base_of(part)(LARGEST if meta.le is None else min(meta.le, LARGEST))
     return {str: "edge-0", bool: True}.get(base_of(declared), ())
 
 
@@ -104,7 +105,7 @@ def test_a_report_of_the_strangest_numbers_that_are_read(tmp_path):
         if kind in (records.Step, records.Taught, records.Resumed, records.BackedUp, records.Trial):
             continue  # another kind of training, or the beginning of this
         fields = {field.name: largest(field.type) for field in msgspec.structs.fields(kind)}
-        entries.insert(10, (float(records.LARGEST), "edge-0", kind(**fields)))
+        entries.insert(10, (float(LARGEST), "edge-0", kind(**fields)))
     run = write_sample_run(tmp_path, {"adacomp": entries})
 
     assert make_plan().nodes[0].node in to_html(report_page(Run(run.folder)))

@@ -9,7 +9,7 @@ from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import WorkerPlan
 from edgebed.core.quantities import ms_text, rate_text
-from edgebed.core.records import HOST_LOAD_S
+from edgebed.core.recorded.measured import HOST_LOAD_S
 from edgebed.emulation.cpu_caps import is_cap_held
 from edgebed.journal.verdict.busiest import WINDOWS_MIN
 from edgebed.journal.verdict.findings import (

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from edgebed.core.plan import Plan
-from edgebed.core.records import HOST_LOAD_S, HostLoad
+from edgebed.core.recorded.measured import HOST_LOAD_S, HostLoad
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.busiest import WINDOWS_MIN
 

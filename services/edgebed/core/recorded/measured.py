@@ -1,0 +1,248 @@
+"""Records of what is measured: links, caps, usage, messages on their way, clocks, hosts; `records.py` lists all."""
+
+from edgebed.core.recorded.record import Amount, Count, Record, Seconds, Share
+
+HOST_LOAD_S = 2.0
+"""Seconds that a `HostLoad` covers."""
+
+
+class Traffic(Record):
+    """Bytes through the server's data socket since the trial began."""
+
+    ingress_payload: Count
+    egress_payload: Count
+    ingress_interface: Count | None = None
+    """Bytes received by the network interface in the same time; None in the simulation."""
+    egress_interface: Count | None = None
+    interface: str = ""
+    """Name of that interface; `lo` is shared by everything on the machine."""
+    pulls: Count = 0
+    """Models sent to workers."""
+    pull_bytes: Count = 0
+    """Payload of those models."""
+    pulls_changed: Count = 0
+    """Models sent to workers that hold changed entries only."""
+    pull_changed_bytes: Count = 0
+    ack_bytes: Count | None = None
+    """Bytes of packets without payload that the node received: acknowledgements of models; None: unknown."""
+    tcp_bytes: Count | None = None
+    """Bytes of all packets that the node received over its own connections, headers included; None: unknown."""
+
+    @property
+    def has_own_interface(self) -> bool:
+        """Whether the interface's bytes are the node's; those of the loopback are everybody's on the machine."""
+        return self.ingress_interface is not None and self.interface != "lo"
+
+
+class Messages(Record):
+    """Messages of one kind that a node received over one connection (layer-wise training): cumulative, by the node."""
+
+    source: str
+    """Node at the connection's other end: the store, where there is one, whoever made what it hands over."""
+    message: str
+    """Kind of the messages."""
+    count: Count
+    bytes: Count
+    """Payload of the messages."""
+
+
+class Phases(Record):
+    """Where a worker's time went since it started, in seconds (live runtimes only)."""
+
+    steps: Count
+    compute_s: Seconds
+    encode_s: Seconds
+    wait_s: Seconds
+    """Waiting for the server's answer."""
+    pause_s: Seconds
+    """The emulated pause before a push, and the stretch of a capped CPU."""
+
+
+class ShardPhases(Record):
+    """Where the time of a shard, or of the node of gradient modules, went in this incarnation: cumulative, in seconds.
+
+    From its first history on until its last step. Work counts with the stretch of a capped CPU, and with encoding what
+    it sends. Every instant is in exactly one of them.
+    """
+
+    forward_s: Seconds = 0.0
+    """Going forward, or predicting gradients on the node of modules."""
+    learn_s: Seconds = 0.0
+    """Going backward, and the optimizer's steps."""
+    teach_s: Seconds = 0.0
+    """Teaching modules what the gradients or inputs were."""
+    copy_s: Seconds = 0.0
+    """Copying weights and state for evaluations and backups, and restoring them."""
+    inputs_s: Seconds = 0.0
+    """Waiting for inputs."""
+    answers_s: Seconds = 0.0
+    """Waiting for gradients, or for word that there is room for more outputs."""
+
+
+class Link(Record):
+    """A node's link to the data network: what was asked, and what holds it, read back from where it is held.
+
+    Journaled by the node itself, before it may send, and whenever something of the link has changed.
+    """
+
+    mechanism: str
+    """tc (the kernel's), model (the transport's own), or none"""
+    delay: str = ""
+    """What makes latency and jitter: netem (the kernel's), line (the transport's own), or nothing."""
+    interface: str = ""
+    uplink_asked: Count | None = None
+    """Bits a second; None: no limit."""
+    downlink_asked: Count | None = None
+    uplink_held: Count | None = None
+    """Bits a second that the mechanism holds; None: no limit."""
+    downlink_held: Count | None = None
+    uplink_burst: Count | None = None
+    """Bytes that may leave at once after a silence."""
+    downlink_burst: Count | None = None
+    latency_s: Seconds = 0.0
+    jitter_s: Seconds = 0.0
+    loss: Share = 0.0
+    cut: bool = False
+    """Whether nothing is to pass, in either direction."""
+    mtu: Count | None = None
+    """The MTU of the node's interface, where it is none of an Ethernet (1500), as on an overlay network."""
+    problem: str = ""
+    """What differs between asked and held; empty if nothing."""
+    differed: Count = 0
+    """Checks of the node until now, one a second, that found a difference, as the check before had."""
+    differences: tuple[str, ...] = ()
+    """What differed, the first time in each direction."""
+
+
+class Usage(Record):
+    """What a node used since training began, and what was withheld from it: cumulative, by the node itself."""
+
+    time_s: Seconds
+    """Time since training began, or since the node's start if that was later."""
+    cpu_s: Seconds
+    starved_s: Seconds | None = None
+    """Time in which the node could compute, was entitled to by its cap and pace, and got no core."""
+    throttled_s: Seconds | None = None
+    """Time in which the node's own CPU cap held it back; None where no cgroup of its own holds one."""
+    capped_s: Seconds = 0.0
+    """Time in which the node's CPU cap was used up most of the time."""
+    capped_cpu_s: Seconds = 0.0
+    """CPU time that the node had in `capped_s`."""
+    cpus_held: Amount | None = None
+    """The CPU cap that its own cgroup holds, in cores."""
+    memory_bytes: Count | None = None
+    """Highest memory use so far."""
+    memory_held_bytes: Count | None = None
+    """The memory cap that its own cgroup holds."""
+    uplink_bytes: Count | None = None
+    """Bytes sent on the wire through the node's own interface; None where it has none."""
+    downlink_bytes: Count | None = None
+    """Bytes that arrived at that interface, including what the queue behind it then drops."""
+    uplink_busiest: Amount | None = None
+    """Share of what the link may carry that passed, two seconds at a time, in the third-busiest of them."""
+    downlink_busiest: Amount | None = None
+    uplink_busiest_bit_s: Seconds | None = None
+    """The rate in the third-busiest two seconds."""
+    downlink_busiest_bit_s: Seconds | None = None
+    uplink_packets: Count | None = None
+    """Packets through the queue that limits the uplink; None where there is none."""
+    downlink_packets: Count | None = None
+    uplink_drops: Count | None = None
+    """Packets that this queue dropped."""
+    downlink_drops: Count | None = None
+
+
+class Appended(Record):
+    """What a server wrote to its log and what that took, since it started: cumulative, by the server itself."""
+
+    entries: Count
+    """Entries appended."""
+    bytes: Count
+    """Bytes written, with snapshots of the model."""
+    time_s: Seconds
+    """Time since training began, or since the server's start if that was later."""
+    append_s: Seconds
+    """Time in which the server did nothing but write its log."""
+    syncs: Count = 0
+    """Times that the disk was asked to have all of it (`durability: fsync`)."""
+    waited: Count = 0
+    """Messages that waited for that before they left."""
+    waited_s: Seconds = 0.0
+    """Time that these waited, summed over messages."""
+    saved: Count = 0
+    """Updates that were in the log that this server found, and not in the last checkpoint."""
+
+
+class Transfers(Record):
+    """How long a worker's messages were on their way, by whoever received them: cumulative.
+
+    Shards, and nodes that serve them, have a line for each pair. A line of the sender's own, without messages, adds to
+    `asked_s` what it sent to others at the same time.
+    """
+
+    name: str
+    """The worker; among shards the sender."""
+    direction: str
+    """up: its pushes, received by the server, or what it sends to `to`; down: its models"""
+    messages: Count
+    bytes: Count
+    """Bytes on the wire: with the headers of TCP, IP and Ethernet."""
+    time_s: Seconds
+    """Time from the first byte sent to the whole message received, summed over messages."""
+    asked_s: Seconds
+    """Time that messages would take on links exactly as asked, with nothing else on them; among shards with all that
+    they carried then."""
+    latency_s: Seconds = 0.0
+    """The part of `asked_s` that is latency."""
+    early: Count = 0
+    """Messages that took less than nine tenths of `asked_s`, jitter allowed for, which no link as asked lets happen."""
+    to: str = ""
+    """Among shards: the receiver."""
+    delay_s: Seconds | None = None
+    """The least that the link of `name` held a message back, beyond the time that its bytes need: its latency, as
+    measured. By the receiver what came after the first byte had left, by the sender what came before. None: no message
+    was small enough to tell."""
+    error_s: Amount = 0.0
+    """Seconds by which `time_s` may be wrong, since sender and receiver have different clocks: summed over messages."""
+    impossible: Count = 0
+    """Messages that came before they had left, by more than both clocks are said to be wrong by; not measured."""
+
+
+class Clock(Record):
+    """How a node's clock differs from the controller's, by the node: only where they are not the same clock.
+
+    Journaled when it was first measured, and whenever it has changed by more than it was said to be wrong by.
+    """
+
+    offset_s: Seconds
+    """Seconds by which the controller's monotonic clock was ahead of the node's, when the node's showed `own_s`."""
+    own_s: Seconds
+    drift: Seconds
+    """Seconds by which the offset grows in a second."""
+    error_s: Amount
+    """Seconds by which the node's times in this journal may differ from the controller's, until the next such line."""
+    round_trip_s: Amount
+    """The time that a question for the time and its answer were on their way."""
+
+
+class HostLoad(Record):
+    """How busy a whole machine was, since the last such record; by the controller, or by that machine's probe."""
+
+    busy: Share
+    """Share of all cores' time in use, from 0 to 1."""
+    steal: Share
+    """Share that the machine under this one took away."""
+    load: Amount
+    """Threads that run or wait for a core, per core: the mean of counts some 25 ms apart, without the counting
+    thread."""
+    lag_s: Seconds
+    """How much later than asked a sleeping thread woke up: the 99th percentile."""
+    cores: Count = 0
+    """Cores of the machine; 0: unknown."""
+    host: str = ""
+    """The machine's name among several; empty: there is one alone, the controller's own."""
+    received_bytes_s: Amount | None = None
+    """Bytes a second that came over the interface to the other hosts, whoever sent them; None: nobody looked."""
+    sent_bytes_s: Amount | None = None
+    rate_bit_s: Count = 0
+    """The rate of that interface; 0: unknown."""
