@@ -55,6 +55,34 @@ def star(seed: int, *, two_way: bool) -> Star:
     return Star(server, workers, tuple(sorted(said, key=lambda each: each.at_s)))
 
 
+def classes(seed: int) -> tuple[Star, tuple[int, ...]]:
+    """The fleet of that seed in two or three classes, all of which send to the server, and the class of each worker.
+
+    Class 0 is the slowest. Rates of classes are up to 100 times apart, sizes of messages up to ten times; the server's
+    downlink lies between the slowest class's uplink and all of theirs together. Half of the fleets send in rounds, all
+    at once, as a synchronous method does. The first messages of all open TCP's windows.
+    """
+    draw = random.Random(f"classes {seed}")
+    num_classes = draw.randint(2, 3)
+    slowest = 10 ** draw.uniform(6, 7)
+    spread = 10 ** draw.uniform(0.5, 2)
+    rates = [min(2e8, slowest * spread ** (number / (num_classes - 1))) for number in range(num_classes)]
+    class_of = tuple(number for number in range(num_classes) for _ in range(draw.randint(1, 4)))
+    workers = tuple((round(rates[number]), round(max(rates))) for number in class_of)
+    total = sum(up for up, _ in workers)
+    server_down = round(1.2 * slowest * (total / slowest) ** draw.uniform(0, 1))
+    size = slowest / 8 * LASTS_S * draw.uniform(0.05, 0.4)
+    sizes = [round(size * 10 ** draw.uniform(0, 1)) if number else round(size) for number in range(num_classes)]
+    in_rounds, said = draw.random() < 0.5, []
+    apart_s = 1.5 * max(8 * sum(sizes[number] for number in class_of) / server_down, 8 * size / slowest)
+    for k in range(3):
+        for worker, number in enumerate(class_of):
+            at_s = k * apart_s + (0.0 if in_rounds or not k else draw.uniform(0, apart_s / 3))
+            said.append(Said(worker, True, round(at_s, 3), sizes[number]))
+    server = max(server_down, round(max(rates))), server_down
+    return Star(server, workers, tuple(sorted(said, key=lambda each: each.at_s))), class_of
+
+
 class FluidLane(Lane):
     """A lane without a bucket that fills, and without a queue in which a message could be ahead of others."""
 

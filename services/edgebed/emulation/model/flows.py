@@ -8,7 +8,9 @@ passes at once after a silence is what the emptiest bucket on its way has.
 
 A link has a queue, where packets pass in the order in which they came. What TCP sends at once, a window, as far as it
 finds room there, passes before whatever comes later; only what TCP has to keep back shares the link fairly. Of messages
-that begin at the same time ZeroMQ sends a first batch each, and then the rest of each.
+that begin at the same time ZeroMQ sends a first batch each, and then the rest of each. A message that comes to a queue
+more slowly than the link passes it goes on coming while others are ahead of it there. It waits in the queue meanwhile,
+and what waits passes as fast as the link: those ahead delay its end by what is left of them then, and not its start.
 
 Rates are computed anew where a flow begins or ends, or a link changes: for all flows that are joined to it by lanes
 with a limit, and for no others. Each such group has one time at which it is looked at next.
@@ -31,14 +33,12 @@ from edgebed.core.framing import (
     wire_bytes,
 )
 from edgebed.emulation.model.fair_share import Path, shared_rates
-from edgebed.emulation.model.lane import Lane
+from edgebed.emulation.model.lane import FULL, Lane
 
 Subject = TypeVar("Subject")
 
 AT_ONCE_S = 1e-9
 """What ends within a nanosecond ends together: rounding alone tells it apart."""
-FULL = 1 - 1e-6
-"""Part of its rate from which on a lane is full, and has an empty bucket."""
 BATCH_BYTES = 8192
 """What ZeroMQ sends of a message before it turns to other connections (its `out_batch_size`)."""
 A_BYTE = 1.0
@@ -71,6 +71,7 @@ class Flow(Generic[Subject]):
         "at_s",
         "batched",
         "behind",
+        "coming",
         "course",
         "end_s",
         "first_s",
@@ -80,7 +81,9 @@ class Flow(Generic[Subject]):
         "path",
         "payload_bytes",
         "rate",
+        "since_s",
         "subject",
+        "waiting",
     )
 
     def __init__(self, course: Course[Subject], payload_bytes: int, subject: Subject) -> None:
@@ -100,39 +103,59 @@ class Flow(Generic[Subject]):
         self.first_s = math.inf
         """When the first byte passed; infinity before it has."""
         self.rate = self.at_s = 0.0
+        self.coming = 0.0
+        """Rate at which it passes its sender's uplink: `rate`, but for what waits in a queue behind that."""
+        self.waiting = 0.0
+        """Bytes that wait in the queue of the receiver's downlink."""
+        self.since_s = math.inf
+        """When what passes next came, or will come, to the queue that it passes."""
         self.end_s = math.inf
         """When the last byte has passed, unless something else happens before."""
         self.group: Group | None = None
 
     def advance(self, now: float) -> None:
         """Let pass what passes until a time."""
+        lasts_s = now - self.at_s
         if self.rate:
-            self.left -= min(self.left, self.rate * (now - self.at_s)) if self.rate < math.inf else self.left
+            self.left -= min(self.left, self.rate * lasts_s) if self.rate < math.inf else self.left
+        if self.coming != self.rate and lasts_s:
+            self.waiting = min(self.left, max(0.0, self.waiting + (self.coming - self.rate) * lasts_s))
+            if self.waiting <= A_BYTE:
+                self.waiting = 0.0
         self.at_s = now
 
-    def pass_at(self, rate: float, now: float) -> float:
-        """Let it pass at a rate from now on; return when it is over, or its batch or window."""
-        self.rate = rate
+    def pass_at(self, rate: float, coming: float, now: float) -> float:
+        """Let it pass, and come, at these rates from now on; return when it is over, or its batch, window or wait."""
+        self.rate, self.coming = rate, coming
         self.end_s = now + self.left / rate if rate else math.inf
-        if not rate:
-            return math.inf
-        stages = [later for later in (self.batched, self.behind) if self.left - later > A_BYTE]
-        return now + (self.left - max(stages, default=0.0)) / rate
+        changes_s = [math.inf]
+        if rate != coming:
+            if coming and (to_come := self.left - self.waiting) > A_BYTE:
+                changes_s.append(now + to_come / coming)
+            if rate > coming:
+                changes_s.append(now + self.waiting / (rate - coming))
+        if rate:
+            stages = [later for later in (self.batched, self.behind) if self.left - later > A_BYTE]
+            changes_s.append(now + (self.left - max(stages, default=0.0)) / rate)
+        return min(changes_s)
 
     def place(self) -> tuple[float, bool, int]:
         """Return its place in a queue."""
-        return self.first_s, self.left - self.batched <= A_BYTE, self.number
+        return self.since_s, self.left - self.batched <= A_BYTE, self.number
 
     def queued(self, now: float) -> float:
         """Return the bytes that are in a queue since the message began."""
         return max(0.0, self.left - self.rate * (now - self.at_s) - self.behind)
 
-    def in_order(self, rates: Mapping[Lane, float]) -> bool:
-        """Return whether it passes in order: where it comes to a link more slowly than that is, others come between."""
-        if self.left - self.behind <= A_BYTE:
-            return False
+    @property
+    def in_window(self) -> bool:
+        """Whether what passes now was sent at once, and not kept back by TCP."""
+        return self.left - self.behind > A_BYTE
+
+    def comes_slowly(self, rates: Mapping[Lane, float]) -> bool:
+        """Return whether it comes to a queue, which others share, more slowly than that passes it; or waits there."""
         first, *others = self.path.lanes
-        return all(rates[lane] <= rates[first] or len(lane.flows) == 1 for lane in others)
+        return self.waiting > 0.0 or any(rates[lane] > rates[first] and len(lane.flows) > 1 for lane in others)
 
 
 class Group:
@@ -166,7 +189,7 @@ class Flows(Generic[Subject]):
 
         `since_s`: when its first byte came, if that is past: it has passed what idle times since then let through.
         """
-        flow.first_s = flow.at_s = now
+        flow.first_s = flow.since_s = flow.at_s = now
         lanes, back, ack_share = flow.path
         at_once = min([flow.left, *(lane.gather(now) for lane in lanes)])
         for lane in lanes:
@@ -201,7 +224,8 @@ class Flows(Generic[Subject]):
         """Let a flow pass no more, since it is over, or stands still."""
         self._free(flow.group)
         flow.advance(now)
-        flow.rate, flow.end_s, flow.group = 0.0, math.inf, None
+        flow.rate = flow.coming = 0.0
+        flow.end_s, flow.group = math.inf, None
         for lane in flow.path.lanes:
             lane.end(flow, now)
         for lane in flow.path.back:
@@ -238,28 +262,55 @@ class Flows(Generic[Subject]):
                 self._free(flow.group)
                 flow.advance(now)
             limited = {lane: rate for lane, rate in rates.items() if rate < math.inf}
-            paths = [flow.path for flow in flows]
-            if len(limited) < len(rates):
-                paths = [_within(path, limited) for path in paths]
             for lane in limited:
                 lane.gather(now)
                 lane.used = 0.0
             due_s = min((lane.change_s(now) for lane in rates), default=math.inf)
-            near = [flow.rate if flow.rate < math.inf else 0.0 for flow in flows]
-            ahead = sorted(
-                (number for number, flow in enumerate(flows) if flow.in_order(rates)),
-                key=lambda number: flows[number].place(),
-            )
-            for flow, path, rate in zip(flows, paths, shared_rates(paths, limited, near, ahead), strict=True):
-                due_s = min(due_s, flow.pass_at(rate, now))
-                for lane in path.lanes:
-                    lane.used += rate
-                for lane in path.back:
-                    lane.used += rate * path.ack_share
+            passing, coming = self._rates(flows, rates, limited, now)
+            for flow, rate, comes in zip(flows, passing, coming, strict=True):
+                due_s = min(due_s, flow.pass_at(rate, comes, now))
+                for lane in flow.path.lanes:
+                    lane.used += comes if lane is flow.path.lanes[0] else rate
+                for lane in flow.path.back:
+                    lane.used += rate * flow.path.ack_share
             for lane, rate in limited.items():
                 if lane.used >= rate * FULL:
                     lane.tokens = 0.0
             self._group(flows, due_s)
+
+    @staticmethod
+    def _rates(
+        flows: list[Flow[Subject]], rates: Mapping[Lane, float], limited: dict[Lane, float], now: float
+    ) -> tuple[list[float], list[float]]:
+        """Return at which rates flows pass, and at which they come to the queue of a receiver's downlink."""
+        paths = [flow.path for flow in flows]
+        if len(limited) < len(rates):
+            paths = [_within(path, limited) for path in paths]
+        near = [flow.rate if flow.rate < math.inf else 0.0 for flow in flows]
+        slow = {number for number, flow in enumerate(flows) if flow.comes_slowly(rates)}
+        ahead = [number for number, flow in enumerate(flows) if flow.in_window and number not in slow]
+        if not slow or not (ahead or any(flows[number].waiting for number in slow)):
+            passing = shared_rates(paths, limited, near, sorted(ahead, key=lambda number: flows[number].place()))
+            return passing, passing
+        coming = shared_rates(paths, limited, near)
+        left: dict[Lane | Flow[Subject], float] = dict(limited)
+        queued: list[Path[Lane | Flow[Subject]]] = [Path(path.lanes, path.back, path.ack_share) for path in paths]
+        for number in sorted(slow):
+            flow, path = flows[number], paths[number]
+            uplink = flow.path.lanes[0]
+            if flow.left - flow.waiting <= A_BYTE or coming[number] == math.inf:
+                flow.waiting, coming[number] = flow.left, 0.0
+            if uplink in left:
+                left[uplink] = max(0.0, left[uplink] - coming[number])
+            lanes: list[Lane | Flow[Subject]] = [lane for lane in path.lanes if lane is not uplink]
+            if not flow.waiting:
+                flow.since_s = now
+                left[flow] = coming[number]  # it passes no faster than it comes
+                lanes.append(flow)
+            queued[number] = Path(lanes, path.back, path.ack_share)
+        order = sorted([*ahead, *slow], key=lambda number: flows[number].place())
+        passing = shared_rates(queued, left, near, order)
+        return passing, [coming[number] if number in slow else rate for number, rate in enumerate(passing)]
 
     def _joined(self, first: Flow[Subject], now: float) -> tuple[list[Flow[Subject]], dict[Lane, float]]:
         """Return the flows that a flow is joined to by lanes with a limit, and the rates of all lanes of theirs."""

@@ -15,6 +15,8 @@ from edgebed.emulation.conditions import EffectiveLink, LinkState
 if TYPE_CHECKING:
     from edgebed.emulation.model.flows import Flow
 
+FULL = 1 - 1e-6
+"""Part of its rate from which on a lane is full, and has an empty bucket."""
 GAPS_MAX = 16
 """Past idle times of a lane that are remembered."""
 
@@ -109,11 +111,20 @@ class Lane:
         return self.tokens
 
     def room(self, now: float) -> float:
-        """Return the bytes that find room in the queue; none beside a message for which there was too little."""
+        """Return the bytes that find room in the queue; none beside a message for which there was too little.
+
+        Of a message that its own uplink holds back, there is what waits here.
+        """
         if (rate := self.rate(now)) == math.inf:
             return math.inf
-        queued = [flow.queued(now) for flow in self.flows]
-        return max(0.0, queue_bytes(round(rate * 8)) - sum(queued)) if all(queued) else 0.0
+        queued = [flow.queued(now) for flow in self.flows if not self._comes_from_full(flow, now)]
+        waiting = sum(flow.waiting for flow in self.flows if self._comes_from_full(flow, now))
+        return max(0.0, queue_bytes(round(rate * 8)) - sum(queued) - waiting) if all(queued) else 0.0
+
+    def _comes_from_full(self, flow: "Flow[Any]", now: float) -> bool:
+        """Return whether a message comes here from a lane that is full."""
+        uplink = flow.path.lanes[0]
+        return uplink is not self and uplink.used >= uplink.rate(now) * FULL
 
     def passed_since(self, since_s: float, now: float, num_bytes: float) -> float:
         """Return how many of some bytes passed in idle times from `since_s` on, which they use up."""

@@ -12,7 +12,7 @@ from edgebed.core.framing import MTU, ack_share, burst_bytes, wire_bytes
 from edgebed.core.plan import Injection, LinkChange, LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule
 from edgebed.emulation.model.fair_share import fair_rates
-from edgebed.emulation.model.flows import Course, Flows
+from edgebed.emulation.model.flows import Course, Flow, Flows
 from edgebed.emulation.model.lane import Lane, LinkClock
 from edgebed.emulation.transfer_time import transfer_s
 
@@ -91,6 +91,11 @@ def test_messages_of_a_connection_pass_in_order_one_at_a_time(sent):
             assert how[behind].first_s == max(sent[behind].at_s, how[before].end_s)
 
 
+def rate_of(flow: Flow[int], lane: Lane) -> float:
+    """The rate at which a message passes a lane: it may leave the queue of the second one faster than it comes."""
+    return flow.coming if lane is flow.path.lanes[0] else flow.rate
+
+
 @given(meshes())
 def test_bytes_are_conserved_and_no_lane_carries_more_than_it_may(sent):
     """What passes at once, and all that passes after it, is the message; each moment is within the rates."""
@@ -99,11 +104,12 @@ def test_bytes_are_conserved_and_no_lane_carries_more_than_it_may(sent):
     def watch(flows: Flows[int], since_s: float, until_s: float) -> None:
         passing = {flow for group in flows.heap if group[2].is_valid for flow in group[2].flows}
         for lane in {lane for flow in passing for lane in flow.path.lanes}:
-            assert sum(flow.rate for flow in lane.flows) <= lane.rate(since_s) * (1 + 1e-6)
+            assert sum(rate_of(flow, lane) for flow in lane.flows) <= lane.rate(since_s) * (1 + 1e-6)
             assert 0.0 <= lane.tokens <= BURST_MAX
             assert until_s <= lane.change_s(since_s)
         for flow in passing:
             carried[flow.subject] += flow.rate * (until_s - since_s)
+            assert 0.0 <= flow.waiting <= flow.left
 
     passed(sent, watch=watch)
     for number, each in enumerate(sent):
@@ -115,20 +121,24 @@ def test_bytes_are_conserved_and_no_lane_carries_more_than_it_may(sent):
 def test_every_message_has_a_bottleneck_at_each_moment(sent):
     """A lane that is full, with acknowledgements, in which nothing is faster but what is before it in the queue.
 
-    Or acknowledgements fill one.
+    Or acknowledgements fill one, or all of it has come and waits in the queue of a lane that is full.
     """
 
     def watch(flows: Flows[int], since_s: float, _until_s: float) -> None:
         for group in [entry[2] for entry in flows.heap if entry[2].is_valid]:
             lanes = {lane for flow in group.flows for lane in flow.path.lanes}
             rates = {lane: lane.rate(since_s) for lane in lanes}
-            places = {flow: flow.place() if flow.in_order(rates) else (math.inf,) for flow in group.flows}
+            places = {
+                flow: flow.place() if flow.in_window or flow.comes_slowly(rates) else (math.inf,)
+                for flow in group.flows
+            }
             for flow in group.flows:
                 full = [
                     lane for lane in flow.path.lanes
                     if lane.used >= rates[lane] * (1 - 1e-6)
                     and all(
-                        each.rate <= flow.rate * (1 + 1e-6) or places[each] < places[flow] for each in lane.flows
+                        rate_of(each, lane) <= rate_of(flow, lane) * (1 + 1e-6) or places[each] < places[flow]
+                        for each in lane.flows
                     )
                 ]  # fmt: skip
                 held = min(lane.rate(since_s) for lane in flow.path.back) <= flow.rate * flow.path.ack_share * 1.000001
@@ -385,3 +395,42 @@ def test_what_comes_slowly_to_a_link_is_mixed_with_what_others_send():
 
     burst_s = 1600 * 8 / 4e6
     assert abs(how[0].end_s - how[1].end_s) < 2 * burst_s < wire_bytes(19_000) * 8 / 4e6 / 4
+
+
+def a_round(fast_mbit: float, slow_mbit: float = 10, server_mbit: float = 50, size: int = 846_760) -> list[float]:
+    """When the pushes of two fast workers and of a slow one are there, which begin together."""
+    server = limited(None, server_mbit)
+    workers = [limited(mbit, None) for mbit in (fast_mbit, fast_mbit, slow_mbit)]
+    return [each.end_s for each in passed([Sent(0.0, course(worker, server), size) for worker in workers])]
+
+
+def test_who_is_ahead_in_a_queue_delays_the_end_of_what_comes_slowly_and_not_its_start():
+    """A worker with 10 mbit sends beside two that are as fast as the server or faster: its own uplink tells its end."""
+    slow_s = (wire_bytes(846_760) - burst_bytes(10 * MBIT)) * 8 / 10e6
+
+    for fast_mbit in (40, 49, 50, 51, 100, 1000):
+        assert a_round(fast_mbit)[2] == pytest.approx(slow_s, rel=0.003)
+
+
+@given(st.floats(0.02, 0.33), st.floats(10, 100), sizes)
+def test_no_cliff_where_a_fast_uplink_reaches_the_rate_of_the_server(share, server_mbit, size):
+    """A push that its own uplink holds back ends as soon beside workers just faster than the server as just slower.
+
+    And never before its own uplink lets it.
+    """
+    slow_mbit = share * server_mbit
+    below, above = (a_round(server_mbit * part, slow_mbit, server_mbit, size)[2] for part in (0.999, 1.001))
+    burst_s = 8 * BURST_MAX / (slow_mbit * MBIT)
+
+    assert above == pytest.approx(below, rel=0.01, abs=burst_s)
+    assert above >= 8 * wire_bytes(size) / (slow_mbit * MBIT) - burst_s
+
+
+def test_what_waits_in_a_queue_passes_as_fast_as_the_link():
+    """A slow push begins, and a fast one comes: that passes first, and then all of the slow one that came meanwhile."""
+    server, slow, fast = limited(None, 10), limited(4, None), limited(100, None)
+    how = passed([Sent(0.0, course(slow, server), 200_000), Sent(0.1, course(fast, server), 200_000)])
+    alone_s, fast_s = 8 * wire_bytes(200_000) / 4e6, 8 * wire_bytes(200_000) / 10e6
+
+    assert how[1].end_s - 0.1 == pytest.approx(fast_s, rel=0.02)
+    assert how[0].end_s == pytest.approx(alone_s, rel=0.02)
