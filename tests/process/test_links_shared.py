@@ -142,7 +142,7 @@ HELD_BACK_BY = ("nothing but its own uplink", "its own uplink, in a full link", 
 
 
 def held_back_by(given: Star, worker: int) -> str:
-    """What holds a worker's message back while all send: where the server's link is full, who has what his uplink has."""
+    """Return what holds a worker's message back while all send."""
     lanes = {k: float(up) for k, (up, _) in enumerate(given.workers)} | {"server": float(given.server[1])}
     if sum(up for up, _ in given.workers) <= given.server[1]:
         return HELD_BACK_BY[0]
