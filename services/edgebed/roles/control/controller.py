@@ -231,7 +231,7 @@ class Controller:
         """Count the training that the server's log tells of, and that went on while there was no controller."""
         if self.past and self.phase is Phase.LAUNCHED:
             updated_s = [time_s - self.past.began_s for time_s, record in report.records if isinstance(record, Update)]
-            self.trained_s = max(self.trained_s, *updated_s)
+            self.trained_s = max([self.trained_s, *updated_s])
 
     def _report(self, report: messages.Report, now: float) -> list[Effect]:
         effects: list[Effect] = []
