@@ -194,9 +194,9 @@ class Series:
     ended: records.Ended | None = None
     """The record of the trial's end; None where the journal breaks off."""
     last_t: float = 0.0
-    """Time of the last line, in seconds."""
+    """Time of the last line, in seconds of training."""
     length_s: float = 0.0
-    """The same, in seconds since the launch."""
+    """Time of the last line, in seconds since the launch."""
     stop_time_s: float | None = None
     """The time after which training was to end; None: none was set."""
     cut: bool = False
