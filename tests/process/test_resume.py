@@ -8,6 +8,7 @@ import json
 import os
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,3 +138,59 @@ def test_a_run_that_would_not_be_the_same_is_refused(begin: Begin) -> None:
     assert "trial adacomp would not be the same: nodes" in err
     assert other_code == 2
     assert "begun by other code of edgebed" in other_err
+
+
+TRAINED_S = 6.0
+SLOW_START_S = 4.0
+SLOW = """
+import time
+from pathlib import Path
+
+from torch import nn
+
+def net(input_shape, classes):
+    '''Slow to build in the nodes of a run that is resumed.'''
+    if '"continued"' in Path("JOURNAL").read_text():
+        time.sleep(SECONDS)
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, classes))
+"""
+
+
+def test_a_run_that_is_resumed_trains_as_long_as_any_other(begin: Begin, tmp_path: Path, monkeypatch) -> None:
+    """Its start takes no time of the training: not of its limit, its faults, or its updates."""
+    journal = tmp_path / "events.jsonl"
+    journal.touch()
+    (tmp_path / "slow_to_build.py").write_text(
+        SLOW.replace("JOURNAL", str(journal)).replace("SECONDS", f"{SLOW_START_S}")
+    )
+    monkeypatch.chdir(tmp_path)
+    run = begin(f"""
+name: resumed
+task: {{ data: digits, model: "slow_to_build:net", batch_size: 10 }}
+method: asgd
+fleet: {{ edge: {{ count: 2, waiting: 30ms }} }}
+evaluation: {{ every: 1s }}
+stop: {{ time: {TRAINED_S}s }}
+faults: [{{ freeze: edge-0, at: 4.5s, for: 500ms }}]
+deadlines: {{ join: 30s, stall: 30s }}
+""", "--emulation", "model").trains(60)  # fmt: skip
+    os.kill(run.process.pid, signal.SIGKILL)
+    run.end()
+    journal.unlink()
+    journal.symlink_to(run.trial / "events.jsonl")
+    code, _, err = run.command("resume", "resumed")
+    assert code == 0, err
+    (continued,) = run.all(records.Continued)
+    first, second = (t for t, _, record in run.entries() if isinstance(record, records.Trial))
+    trial = load(run.path).trials["asgd"]
+    gaps = np.diff(trial.series.updates.t)
+
+    assert second - first - continued.trained_s > SLOW_START_S
+    assert trial.summary.time_s == pytest.approx(TRAINED_S, abs=1.0)
+    assert trial.series.updates.t[-1] == pytest.approx(TRAINED_S, abs=1.0)
+    assert gaps.max() < SLOW_START_S
+    assert [done.asked_t for done in trial.series.faults] == pytest.approx([4.5, 5.0], abs=1e-3)
+    assert trial.summary.accounting.closes
+    assert trial.summary.unobserved_s < 2.0
+    lost = {life.worker: life.lost_with_worker for life in trial.summary.accounting.lives if life.incarnation == 1}
+    assert lost == {"edge-0": 1, "edge-1": 1}

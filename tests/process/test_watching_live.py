@@ -114,7 +114,8 @@ def test_a_run_of_two_trials_is_followed_to_its_end(begin: Begin) -> None:
     assert results(out) == results(run.out)
     assert results(terminal.text)[:40] == results(run.out)[:40]
     assert "✓ one completed" in terminal.text
-    assert re.search(r"two: (starting|training|final evaluation|stopping|over), [\d,]+ of 300 updates", err)
+    training = r"(training|final evaluation|stopping|over), [\d,]+ of 300 updates"
+    assert re.search(rf"two: (starting, \d of \d nodes ready, \d+\.\d+ s|{training})", err)
     assert "\x1b" not in out + err
     assert [line for line in err.splitlines() if "completed" in line] == [
         line for line in run.err.splitlines() if "completed" in line

@@ -57,6 +57,8 @@ def write_journal(path, accuracies, push_bytes, runtime="simulation", outcome="c
             evaluated = records.Evaluated(version=100 * place, accuracy=accuracy, loss=0.1, final=is_final)
             journal.write(float(place), "evaluator", evaluated)
         updates = 100 * (len(accuracies) - 1)
+        if outcome == "completed":
+            journal.write(updates / 100, "server", records.Finished(version=updates, reason="updates"))
         passed = {"ingress_payload": updates * push_bytes, "egress_payload": updates * 30, "pull_bytes": updates * 30}
         journal.write(float(len(accuracies)), "server", records.Traffic(pulls=updates, **passed))
         if outcome is not None:

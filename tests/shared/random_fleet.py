@@ -94,6 +94,8 @@ class Worker(Buffered):
         self.frozen = self.broken = False
         self.is_at_another = None
         """Of one that is dead, or frozen: whether the server had answered all that it had pushed."""
+        self.is_unheard = False
+        """Whether it ended without a controller, while it was not frozen."""
         fleet.ever.append(self)
         self.send(None)
 
@@ -154,6 +156,11 @@ class Worker(Buffered):
         """It does nothing any more."""
         if self.is_at_another is None:
             self.is_at_another = self.state == "computing" or self.is_answered
+
+    @property
+    def is_silent(self):
+        """Whether it ended unheard when the server had answered it, and it had not begun what came next."""
+        return self.is_unheard and self.state == "waiting" and self.is_at_another
 
     def tell(self):
         """Its own count."""
@@ -367,6 +374,9 @@ class Fleet:
         self.server.alive = False
         self.up, self.down = [], []
         names = sorted(self.incarnations.keys() - {"server"})
+        for worker in self.workers.values():
+            worker.is_unheard = not worker.frozen
+            worker.halt()
         self.workers = {}
         for name in names:
             self.launch(name)

@@ -25,8 +25,10 @@ from edgebed.wire import messages
 class World:
     """A controller in virtual time, and nodes that do what is done to them; `deaf` nodes never say goodbye."""
 
-    def __init__(self, plan, past=None, now=0.0, version=0):
+    def __init__(self, plan, past=None, now=0.0, version=0, brought=()):
+        """`brought`: (t, record) that the server's log brings before the server is ready."""
         self.heap, self.count, self.now = [], 0, now
+        self.brought = tuple(brought)
         self.versions = {"server": version}
         admission = Admission(plan, lambda node: NodeInputs(version=self.versions.get(node.node, 0)))
         self.controller = Controller(plan, admission, "test", past=past)
@@ -41,6 +43,8 @@ class World:
         self.lives[name] = f"{name}~{self.lives.get(name, '~0').rpartition('~')[2]}1"
         self.do(NodeStarted(name))
         self.say(name, messages.Hello(sender=name, pid=1))
+        if name == "server" and self.brought:
+            self.say(name, messages.Report(sender=name, first=0, records=self.brought))
         self.say(name, messages.Ready(sender=name, data_address=f"data {self.lives[name]}", management_address="m"))
 
     def say(self, name, message):

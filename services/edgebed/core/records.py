@@ -21,7 +21,7 @@ from edgebed.core.recorded.record import Count, CountOrNone, Every, Lag, Loss, R
 
 
 class Trial(Record):
-    """All nodes are set up and training starts."""
+    """All nodes are set up and training starts; a trial that is resumed has another such line."""
 
     scenario: str
     trial: str
@@ -30,6 +30,18 @@ class Trial(Record):
     nodes: Count
     parameters: Count
     """Number of parameters of the model."""
+    trained_s: Seconds = 0.0
+    """Training before, in seconds: 0 where it starts for the first time."""
+
+
+class Continued(Record):
+    """A controller resumes a trial whose controller is gone: until its next `trial` line, training time stands still.
+
+    What the server's log brings in between was done without a controller, and takes its time.
+    """
+
+    trained_s: Seconds
+    """Training until the last that the controller had observed, in seconds."""
 
 
 class Node(Record):
@@ -332,14 +344,14 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused, Dropped,
-    Unauthenticated, Traffic,
+    Trial, Continued, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused,
+    Dropped, Unauthenticated, Traffic,
     Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Appended, Transfers, Clock, HostLoad, Joined, Left,
     Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished | Refused
-    | Dropped | Unauthenticated
+    Trial | Continued | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished
+    | Refused | Dropped | Unauthenticated
     | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Appended | Transfers | Clock
     | HostLoad | Joined | Left | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

@@ -60,9 +60,9 @@ def _windows(num_updates: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def _rates(series: Series) -> list[TrialCurve]:
-    """Curves of updates a second, over equal times from the start of training to the last update."""
+    """Curves of updates a second, over equal times from the start of training to its end."""
     updates = series.updates
-    end_s = float(updates.t.max())
+    end_s = max(series.trained_s, float(updates.t.max()))
     if end_s <= 0.0:
         return []
     counts, edges = np.histogram(updates.t, max(1, min(RATES_MAX, len(updates) // RATE_UPDATES)), (0.0, end_s))

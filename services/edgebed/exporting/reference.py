@@ -69,7 +69,7 @@ of training; in a simulation these are virtual, and trials that ran one after th
 | `training/egress_bytes` | Down: payload of all models handed out to workers until then. |
 | `training/traffic_bytes` | Up and down together. |
 | `training/staleness` | The mean of each window. |
-| `training/updates_per_s` | Updates applied, in at most {RATES_MAX} equal times until the last update. |
+| `training/updates_per_s` | Updates applied, in at most {RATES_MAX} equal times until training ended. |
 | `scenario` | A text: the trial, its seed and runtime, and the scenario as resolved. |
 
 A window is one update, or as many as make no more than {POINTS_MAX:,} points of a curve: TensorBoard shows no more.

@@ -2,9 +2,9 @@
 
     (t, node, record) ... --> Fold.add --> the methods marked `@on` with the record's type: its parts' first, its own
 
-`Timeline` knows when training began and which incarnation each node is in; `Counters` keeps cumulative reports, and
-knows whether one begins anew. Folds that share one of them name it as a part; it takes in each record once. Pure and
-streaming: a look-up a record and a call for each method that wants it.
+`Timeline` knows how long training has gone on and which incarnation each node is in; `Counters` keeps cumulative
+reports, and knows whether one begins anew. Folds that share one of them name it as a part; it takes in each record
+once. Pure and streaming: a look-up a record and a call for each method that wants it.
 """
 
 from collections import Counter
@@ -89,7 +89,14 @@ class Fold:
 
 
 class Timeline(Fold):
-    """When training began, and which incarnation each node is in.
+    """How long training has gone on, and which incarnation each node is in.
+
+    Training time stands still from the end of a controller until the trial is resumed, and training starts again. Nodes
+    may have gone on alone for a while: what the server's log brings of that has its own times.
+
+        record            trial   continued   update   update   trial
+        t in the journal     10          16       17       19      31
+        seconds trained       0           6        7        9       9
 
     An incarnation reports nothing before it has joined, and nothing is heard of the one before after that.
     """
@@ -98,23 +105,53 @@ class Timeline(Fold):
         """`began_s`: when training began, in seconds since the launch, if that was before the first record."""
         super().__init__()
         self.began_s = began_s
-        """When training first began: a trial that is resumed has begun before. None: not yet."""
+        """When training began, in seconds since the launch, or would have begun if it had never stood still since.
+        None: not yet."""
+        self.launched_s = 0.0
+        """When the present controller launched its nodes."""
+        self.stands_at_s: float | None = None
+        """Seconds of training at which time stands still; None: it runs."""
+        self.unobserved_s = 0.0
+        """Seconds of training without a controller."""
+        self.unobserved_updates = 0
+        """Updates that the server applied in that time."""
         self.incarnations: dict[str, int] = {}
         """Incarnation of each node that has joined, as the controller counts them."""
         self.joins: Counter[str] = Counter()
         """How often each node has joined the controller."""
 
     def since_began(self, t: float) -> float:
-        """Seconds from the beginning of training to `t`, negative before; from the launch while it has not begun."""
-        return t - (self.began_s or 0.0)
+        """Seconds of training until `t`, negative before; from the launch while it has not begun.
+
+        `t` belongs to the record that is taken in, or to a time after it.
+        """
+        since_s = t - (self.began_s or 0.0)
+        return since_s if self.stands_at_s is None else min(since_s, self.stands_at_s)
 
     def elapsed_s(self, t: float) -> float:
-        """Seconds since training began; before, since the launch."""
+        """Seconds of training until `t`; before it begins, since the launch."""
         return max(0.0, self.since_began(t))
 
+    @on(records.Continued)
+    def _continued(self, t: float, _: str, record: records.Continued) -> None:
+        self.launched_s, self.stands_at_s = t, record.trained_s
+
     @on(records.Trial)
-    def _trial(self, t: float, _: str, __: records.Trial) -> None:
-        self.began_s = t if self.began_s is None else self.began_s
+    def _trial(self, t: float, _: str, record: records.Trial) -> None:
+        if self.began_s is None or self.stands_at_s is not None:
+            self.began_s = t - record.trained_s
+        self.stands_at_s = None
+
+    @on(records.Update)
+    def _update(self, t: float, _: str, __: records.Update) -> None:
+        """Note an update that the log of a server brings whose controller was gone."""
+        if self.stands_at_s is None or self.began_s is None:
+            return
+        since_s = t - self.began_s
+        if since_s >= self.stands_at_s:
+            self.unobserved_s += since_s - self.stands_at_s
+            self.unobserved_updates += 1
+            self.stands_at_s = since_s
 
     @on(records.Node)
     def _node(self, _: float, __: str, record: records.Node) -> None:

@@ -116,7 +116,7 @@ class Series:
     trial: records.Trial | None = None
     """The record of the start of training; None where the trial died before it."""
     training_s: float | None = None
-    """When training started, in seconds since the launch."""
+    """When training first started, in seconds since the launch."""
     workers: tuple[str, ...] = ()
     """Names of the workers whose updates were applied, in order of their first update."""
     updates: Updates
@@ -154,6 +154,12 @@ class Series:
     """How busy each machine was during training, by its name, as (t, record); one that is alone has none."""
     faults: tuple[TimedFault, ...] = ()
     """What was done to nodes on purpose, in the journal's order."""
+    gone: dict[str, float] = dataclasses.field(default_factory=dict)
+    """For how many seconds each node had been away that was not back when training ended."""
+    unobserved_s: float = 0.0
+    """Seconds of training without a controller: it had died, and nodes went on."""
+    unobserved_updates: int = 0
+    """Updates that the server applied in that time."""
     accounting: Accounting | None = None
     """What became of every update, or every step in layer-wise training; None where the journal is too old to say."""
     restored: tuple[tuple[float, records.Restored], ...] = ()
@@ -166,8 +172,8 @@ class Series:
     """Mini-batches that each layer shard learnt from, in order, without those that were rolled back."""
     shard_steps: dict[str, ShardSteps] = dataclasses.field(default_factory=dict)
     """Steps of each layer shard with their times, without those that were rolled back."""
-    steps_per_s: dict[str, float] = dataclasses.field(default_factory=dict)
-    """Steps a second of each layer shard that made two or more, from the first to the last of them."""
+    steps_learnt: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Mini-batches that the steps of each layer shard stand for, without those that were rolled back."""
     steps_made: int = 0
     """Steps that all shards together made, with those that were rolled back."""
     module_losses: dict[str, ModuleLosses] = dataclasses.field(default_factory=dict)
@@ -188,7 +194,11 @@ class Series:
     ended: records.Ended | None = None
     """The record of the trial's end; None where the journal breaks off."""
     last_t: float = 0.0
-    """Time of the last line, in seconds."""
+    """Time of the last line, in seconds of training."""
+    length_s: float = 0.0
+    """Time of the last line, in seconds since the launch."""
+    stop_time_s: float | None = None
+    """The time after which training was to end; None: none was set."""
     cut: bool = False
     """Whether the last line was cut by a kill."""
 
@@ -219,8 +229,12 @@ class Series:
 
     @property
     def trained_s(self) -> float:
-        """How long training went on, as far as is known."""
-        return self.last_t if self.finished_t is None else self.finished_t
+        """How long training went on, as far as is known: from its start to its end, outages included.
+
+        A server that was away when the time was up says later that it applies no more updates.
+        """
+        end_s = self.last_t if self.finished_t is None else self.finished_t
+        return _trained_s(end_s, self.updates.t, self.stop_time_s)
 
     @property
     def outcome(self) -> str:
@@ -243,9 +257,12 @@ class Series:
         return _Builder().series(cls)
 
     @classmethod
-    def from_journal(cls, path: Path) -> Self:
-        """Read the journal at `path`; a cut last line is left out, a broken one before it raises EdgebedError."""
-        builder = _Builder()
+    def from_journal(cls, path: Path, stop_time_s: float | None = None) -> Self:
+        """Read the journal at `path`; a cut last line is left out, a broken one before it raises EdgebedError.
+
+        `stop_time_s`: the time after which training was to end, by the plan.
+        """
+        builder = _Builder(stop_time_s)
         reader = read_journal(path)
         for t, node, record in reader:
             try:
@@ -261,12 +278,13 @@ S = TypeVar("S", bound=Series)
 class _Builder(Fold):
     """Collects a journal's records into columns."""
 
-    def __init__(self) -> None:
+    def __init__(self, stop_time_s: float | None = None) -> None:
+        self.stop_time_s = stop_time_s
         self.timeline = Timeline()
         self.counters = Counters(self.timeline)
         self.accounting = UpdateAccounting(self.timeline)
         self.steps = Steps(self.timeline)
-        self.faults = Faults()
+        self.faults = Faults(self.timeline)
         super().__init__(self.counters, self.accounting, self.steps, self.faults)
         names = ("t", "egress_bytes", "ingress_bytes", "worker", *_COPIED)
         self.columns: dict[str, array[Any]] = {
@@ -277,24 +295,29 @@ class _Builder(Fold):
         self.ingress_bytes, self.egress_bytes = 0, 0.0
         self.workers: dict[str, int] = {}
         self.kept: dict[type[records.Record], list[tuple[float, str, Any]]] = {kind: [] for kind in _KEPT}
-        """Records of some types, as (t, node, record)."""
+        """Records of some types, as (t, node, record), with times as in `Series`."""
         self.traffic: list[tuple[float, records.Traffic]] = []
         self.reached_s: dict[str, dict[str, float]] = {}
         self.refused: Counter[str] = Counter()
         self.dropped: Counter[str] = Counter()
         self.trial: records.Trial | None = None
+        self.training_s: float | None = None
         self.finished: records.Finished | None = None
         self.finished_t: float | None = None
         self.ended: records.Ended | None = None
 
     @on(*_KEPT)
     def _keep(self, t: float, node: str, record: records.Record) -> None:
-        self.kept[type(record)].append((t, node, record))
+        self.kept[type(record)].append((self.timeline.since_began(t), node, record))
 
     @on(records.Trial)
-    def _trial(self, _: float, __: str, record: records.Trial) -> None:
+    def _trial(self, t: float, _: str, record: records.Trial) -> None:
         """Training begins, or is resumed after its controller was gone."""
-        self.trial = self.trial or record
+        if self.training_s is None:
+            self.trial, self.training_s = record, t
+            for kind, entries in self.kept.items():
+                self.kept[kind] = [(before - t, node, kept) for before, node, kept in entries]
+        self.last_t = t  # updates made without a controller may have later times than the one that resumes
         self.finished = self.finished_t = self.ended = None
 
     @on(records.Update)
@@ -356,11 +379,9 @@ class _Builder(Fold):
         shard_steps = self.steps.surviving()
         sent_bytes = self._sent_bytes()
         evaluations = _evaluations(self._kept_evaluations(updates), updates, sent_bytes)
-        workers, began_s = tuple(self.workers), self.timeline.began_s
-        kept = {
-            kind: tuple((self.timeline.since_began(t), node, record) for t, node, record in entries)
-            for kind, entries in self.kept.items()
-        }
+        workers, kept = tuple(self.workers), self.kept
+        last_t = max(0.0, self.timeline.since_began(self.last_t))
+        end_s = _trained_s(last_t if self.finished_t is None else self.finished_t, updates.t, self.stop_time_s)
         first, has_diverged = divergence_of(kept[records.Diverged], updates, workers, evaluations, self.steps)
         traffic = self.counters.totals(records.Traffic)
         transfers: dict[tuple[str, str, str], tuple[records.Transfers, ...]] = {}
@@ -369,7 +390,7 @@ class _Builder(Fold):
             transfers[name, direction, to] = (*transfers.get((name, direction, to), ()), *told)
         return make(
             trial=self.trial,
-            training_s=began_s,
+            training_s=self.training_s,
             workers=workers,
             updates=updates,
             ingress_bytes=self.ingress_bytes,
@@ -390,7 +411,10 @@ class _Builder(Fold):
             appended=tuple(self.counters.lives(records.Appended).get((SERVER,), ())),
             transfers=transfers,
             hosts=_by_host((t, record) for t, _, record in kept[records.HostLoad]),
-            faults=self.faults.done(began_s or 0.0),
+            faults=self.faults.done(end_s),
+            gone=self.faults.gone(end_s),
+            unobserved_s=self.timeline.unobserved_s,
+            unobserved_updates=self.timeline.unobserved_updates,
             accounting=self.accounting.close(),
             restored=tuple((t, record) for t, _, record in kept[records.Restored]),
             traffic_of={node: passed for (node,), passed in traffic.items() if node != SERVER},
@@ -400,7 +424,7 @@ class _Builder(Fold):
             },
             steps={node: each.step for node, each in shard_steps.items()},
             shard_steps=shard_steps,
-            steps_per_s=self.steps.rates(),
+            steps_learnt={node: len(each.step) * self.steps.every[node] for node, each in shard_steps.items()},
             steps_made=self.steps.count(),
             module_losses=self.steps.module_losses(inputs=False),
             input_losses=self.steps.module_losses(inputs=True),
@@ -409,7 +433,9 @@ class _Builder(Fold):
             finished=self.finished,
             finished_t=self.finished_t,
             ended=self.ended,
-            last_t=max(0.0, self.timeline.since_began(self.last_t)),
+            last_t=last_t,
+            length_s=self.last_t,
+            stop_time_s=self.stop_time_s,
             cut=cut,
         )
 
@@ -427,8 +453,15 @@ class _Builder(Fold):
         made_t = dict(zip(updates.version.tolist(), updates.t.tolist(), strict=True)) | {0: -math.inf}
         return [
             record for t, _, record in evaluated
-            if self.timeline.since_began(t) >= made_t.get(record.version, math.inf)
+            if t >= made_t.get(record.version, math.inf)
         ]  # fmt: skip
+
+
+def _trained_s(end_s: float, updates_t: Floats, stop_time_s: float | None) -> float:
+    """How long training went on whose end was told at `end_s`: not beyond its limit, unless there were updates."""
+    if stop_time_s is None:
+        return end_s
+    return min(end_s, max(stop_time_s, float(updates_t[-1]) if len(updates_t) else 0.0))
 
 
 def _by_host(

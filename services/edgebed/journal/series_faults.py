@@ -4,10 +4,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgebed.core import records
-from edgebed.journal.folds import Fold, on
+from edgebed.journal.folds import Fold, Timeline, on
 
 RETURNS = ("heal", "thaw", "launch")
 """Actions that bring a node back to the server."""
+TAKES_AWAY = ("kill", "freeze", "cut", "memory")
+"""Actions that take a node away."""
 SERVER = "server"
 BY_HAND = "by hand"
 """Name of the entry for what a user does during a run."""
@@ -26,7 +28,13 @@ class TimedFault(NamedTuple):
     back_s: float | None = None
     """Seconds until the server heard of the node again or, where the node is the server, of any node; None: never."""
     away_s: float | None = None
-    """Seconds from when the node died, or was killed, frozen or cut, until the server heard of it again."""
+    """Seconds from when the node died, or was killed, frozen or cut, until the server heard of it again; where it never
+    did, until training ended, at the last fault that took the node away or was to bring it back."""
+
+    @property
+    def is_to_end(self) -> bool:
+        """Whether the node was away until training ended."""
+        return self.away_s is not None and self.back_s is None
 
     @property
     def was_done(self) -> bool:
@@ -42,38 +50,54 @@ class TimedFault(NamedTuple):
 class Faults(Fold):
     """Collects faults, with the first record of each node that came back."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[float, records.Fault]] = []
-        self.back_s: dict[int, tuple[float, float]] = {}
-        """Seconds until the node was back, and from when it was gone until then, by place in `found`."""
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__(timeline)
+        self.timeline = timeline
+        self.found: list[TimedFault] = []
         self.gone_t: dict[str, float] = {}
         """Since when each node that is not back has been gone: on purpose, or since it died by itself."""
+        self.last: dict[str, int] = {}
+        """The place in `found` of the last fault that took each node away, or was to bring it back."""
         self.awaited: dict[str, int] = {}
         """The place in `found` of the action that brings each awaited node back."""
 
     @on(records.Update, records.Joined)
     def _heard(self, t: float, _: str, record: records.Update | records.Joined) -> None:
         for name in (record.worker, SERVER) if self.awaited else ():
-            place = self.awaited.get(name)
-            if place is not None and t >= self.found[place][0]:
-                back_t = self.found[place][0]
-                self.back_s[place] = t - back_t, t - self.gone_t.pop(name, back_t)
-                del self.awaited[name]
+            self._is_back(name, t)
+
+    @on(records.Step, records.Evaluated)
+    def _at_work(self, t: float, node: str, _: records.Step | records.Evaluated) -> None:
+        """Note a shard that learns, or an evaluator that measures: the server tells of neither."""
+        if self.awaited:
+            self._is_back(node, t)
+
+    def _is_back(self, node: str, t: float) -> None:
+        place, heard_t = self.awaited.get(node), self.timeline.since_began(t)
+        if place is not None and heard_t >= self.found[place].t:
+            done = self.found[place]
+            away_s = heard_t - self.gone_t.pop(node, done.t)
+            self.found[place] = done._replace(back_s=heard_t - done.t, away_s=away_s)
+            del self.awaited[node]
 
     @on(records.Fault)
     def _fault(self, t: float, _: str, record: records.Fault) -> None:
-        self.found.append((t, record))
-        if record.problem or record.moot:
+        done = TimedFault(self.timeline.since_began(t), record, self.timeline.since_began(record.asked_s))
+        self.found.append(done)
+        place, node = len(self.found) - 1, record.target
+        if not done.was_done:
             return
         if record.action in RETURNS:
-            self.awaited[record.target] = len(self.found) - 1
-        elif record.action in ("kill", "freeze", "cut", "memory"):
-            self._gone(record.target, t)
+            self.awaited[node] = self.last[node] = place
+        elif record.action in TAKES_AWAY:
+            self.last[node] = place
+            self._gone(node, t)
 
     @on(records.Node)
     def _node(self, t: float, _: str, record: records.Node) -> None:
         if record.state == "died":
+            if record.name not in self.gone_t:
+                self.last.pop(record.name, None)  # no fault did it; one that did is told of after the death
             self._gone(record.name, t)
         elif record.state == "joined" and record.name not in self.awaited:  # nobody launched it: a run was resumed
             self.gone_t.pop(record.name, None)
@@ -81,14 +105,19 @@ class Faults(Fold):
     def _gone(self, node: str, t: float) -> None:
         """Note that a node is gone, unless it was before."""
         self.awaited.pop(node, None)
-        self.gone_t.setdefault(node, t)
+        self.gone_t.setdefault(node, self.timeline.since_began(t))
 
-    def done(self, began_t: float) -> tuple[TimedFault, ...]:
-        """All faults, in the journal's order."""
-        return tuple(
-            TimedFault(t - began_t, record, record.asked_s - began_t, *self.back_s.get(place, ()))
-            for place, (t, record) in enumerate(self.found)
-        )
+    def gone(self, end_s: float) -> dict[str, float]:
+        """For how long each node had been away that was not back when training ended, `end_s` after it began."""
+        return {node: end_s - t for node, t in self.gone_t.items() if t < end_s}
+
+    def done(self, end_s: float) -> tuple[TimedFault, ...]:
+        """All faults of a training that ended `end_s` after it began, in the journal's order."""
+        told = list(self.found)
+        for node, away_s in self.gone(end_s).items():
+            if (place := self.last.get(node)) is not None:
+                told[place] = told[place]._replace(away_s=away_s)
+        return tuple(told)
 
 
 def unasked_losses(nodes: Iterable[tuple[float, records.Node]], faults: Iterable[TimedFault]) -> list[records.Node]:

@@ -150,18 +150,6 @@ class Steps(Fold):
         unsaid = (self._unsaid(self._kept(node)[1], self.every[node]) for node in self.columns)
         return sum(len(steps) for _, steps, _ in self.columns.values()) + sum(map(len, unsaid))
 
-    def rates(self) -> dict[str, float]:
-        """Steps a second of each shard, from the first that survives to the last, with what was rolled back between.
-
-        A shard that reported fewer than two, or all at once, has no rate.
-        """
-        found = {}
-        for node in self.columns:
-            times, steps, _ = self._kept(node)
-            if len(steps) > 1 and np.ptp(times) > 0.0:
-                found[node] = float(np.ptp(steps) / np.ptp(times))
-        return found
-
     def updates(self) -> list[ModelStep]:
         """The updates that made the model, in order."""
         if not self.last:

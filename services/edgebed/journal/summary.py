@@ -23,7 +23,7 @@ from edgebed.journal.folds import total
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence
-from edgebed.journal.series_faults import unasked_losses
+from edgebed.journal.series_faults import RETURNS, TimedFault, unasked_losses
 from edgebed.journal.start_up import StartUp, start_up_of
 from edgebed.journal.verdict.fidelity import Fidelity, judge
 
@@ -39,6 +39,8 @@ TRUSTED = float(VERDICTS.index("trusted"))
 STEP_MESSAGES = ("activation", "gradient", "taken", "fetch")
 """Kinds of messages that steps need, in the order of tables; others begin a history or store what was learnt."""
 TENTH = 10
+IDLE_END_SHARE = 0.05
+"""Share of the training after the last update from which on the two times are told apart."""
 LOST_MAX = 3
 """Number of lost nodes that are named with the reason why they are gone."""
 JOINED_STATES = frozenset({"joined", "ready", "running", "stopped"})
@@ -82,9 +84,11 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     updates: int
     """Pushes that the server applied."""
     time_s: float | None
+    """Seconds of training, from its start to its end, outages included; None where it did not start."""
+    last_update_s: float | None = None
     """Seconds from the start of training to the last update; None without any."""
     updates_per_s: float | None
-    """Updates a second between the first update and the last, so that starting up does not count."""
+    """Updates a second, over all of the training."""
     evaluations: int
     """Number of measurements on the test set."""
     final_accuracy: float | None
@@ -178,8 +182,7 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     steps_min: int | None = None
     """Steps of the shard that made fewest in layer-wise training, without those that were rolled back."""
     steps_per_s: float | None = None
-    """Steps a second of the slowest shard, from its first step to its last: neither the start-up counts nor the last
-    evaluation."""
+    """Steps a second of the slowest shard, over all of the training."""
     shard_steps_per_s: dict[str, float] = {}
     """Steps a second of each shard."""
     shard_phases: dict[str, dict[str, float]] = {}
@@ -243,13 +246,25 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     fault_delay_s: float | None = None
     """Seconds by which faults were done later than asked, at most."""
     back_s: float | None = None
-    """Seconds after a heal, a thaw or a launch until the server heard of the node again, at most."""
+    """Seconds after a heal, a thaw or a launch until the server heard of the node again, or until training ended, at
+    most."""
+    gone: dict[str, float] = {}
+    """For how many seconds each node had been away that was not back when training ended."""
+    unobserved_s: float = 0.0
+    """Seconds of training without a controller: it had died, and nodes went on."""
+    unobserved_updates: int = 0
+    """Updates that the server applied in that time."""
     fidelity: Fidelity | None = None
     """Whether the conditions that were asked for held; None where the trial never trained."""
     expectations: tuple[Expectation, ...] = ()
     warnings: tuple[str, ...] = ()
     """What a reader must know before trusting the numbers: nodes that died or never came unasked, what is not accounted
     for, and what was not finite in a trial that is not called diverged for it."""
+
+    @property
+    def has_idle_end(self) -> bool:
+        """Whether training went on for so long after the last update that its time is worth a word."""
+        return self.time_s is not None and (self.last_update_s or 0.0) < (1.0 - IDLE_END_SHARE) * self.time_s
 
     @property
     def is_layerwise(self) -> bool:
@@ -304,7 +319,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     """The numbers of one trial; works for a journal that breaks off anywhere, also for an empty one."""
     updates, evaluations = series.updates, series.evaluations
     num_updates = len(updates)
-    span_s = float(updates.t[-1] - updates.t[0]) if num_updates else 0.0
+    trained_s = series.trained_s if series.trial else None
     workers = [node.node for node in plan.workers()]
     contributions = dict.fromkeys(workers, 0) | series.updates_by_worker
     states: dict[str, set[str]] = {}
@@ -319,8 +334,9 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         outcome=series.outcome,
         reason=series.ended.reason if series.ended else "the journal breaks off",
         updates=num_updates,
-        time_s=float(updates.t[-1]) if num_updates else None,
-        updates_per_s=(num_updates - 1) / span_s if span_s > 0 else None,
+        time_s=trained_s,
+        last_update_s=float(updates.t[-1]) if num_updates else None,
+        updates_per_s=num_updates / trained_s if trained_s else None,
         evaluations=len(evaluations),
         final_accuracy=series.final_accuracy,
         best_accuracy=series.best_accuracy,
@@ -363,6 +379,9 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         **_shards(plan, series),
         **_log(series),
         **_faults(plan, series),
+        gone=series.gone,
+        unobserved_s=series.unobserved_s,
+        unobserved_updates=series.unobserved_updates,
         fidelity=judge(plan, series),
         warnings=(*_losses(series, set(workers)), *_divergence(series), *_warnings(series)),
     )
@@ -407,11 +426,10 @@ def _shards(plan: Plan, series: Series) -> dict[str, Any]:
     batches = next((node.shard.batches for node in plan.workers() if node.shard), None)
     epochs = series.lags / (batches or 1)
     everybody = [*series.traffic_of.values(), *(traffic for _, traffic in series.traffic[-1:])]
-    rates = [series.steps_per_s.get(node.node) for node in plan.workers()]
-    known = [rate for rate in rates if rate is not None]
+    rates = {node: count / series.trained_s for node, count in series.steps_learnt.items() if series.trained_s > 0.0}
     return {
-        "steps_per_s": min(known) if known and len(known) == len(rates) else None,
-        "shard_steps_per_s": series.steps_per_s,
+        "steps_per_s": min(rates.values()) if len(rates) == len(plan.workers()) else None,
+        "shard_steps_per_s": rates,
         "shard_phases": {node: _shares(phases) for node, phases in sorted(series.shard_phases.items())},
         "steps_min": min((len(steps) for steps in series.steps.values()), default=0),
         "steps_max": max((len(steps) for steps in series.steps.values()), default=0),
@@ -487,8 +505,14 @@ def _faults(plan: Plan, series: Series) -> dict[str, Any]:
         "faults_failed": sum(bool(each.record.problem) for each in series.faults),
         "faults_missed": sum(not each.moot for each in missed_faults(plan, series)),
         "fault_delay_s": max((each.delay_s for each in done), default=None),
-        "back_s": max((each.back_s for each in done if each.back_s is not None), default=None),
+        "back_s": max((after_s for each in done if (after_s := _back_s(each, series)) is not None), default=None),
     }
+
+
+def _back_s(done: TimedFault, series: Series) -> float | None:
+    """Seconds after an action that was to bring a node back until it was, or until training ended without it."""
+    awaited = done.record.action in RETURNS and done.is_to_end
+    return series.trained_s - done.t if awaited else done.back_s
 
 
 def _losses(series: Series, workers: set[str]) -> Iterator[str]:

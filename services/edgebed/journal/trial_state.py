@@ -19,6 +19,8 @@ from edgebed.roles.control.controller import Phase
 from edgebed.roles.control.members import PRESENT
 
 RATE_WINDOW_S = 3.0
+READY = ("ready", "running")
+"""States of a node that has come up."""
 
 
 class ClassStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +66,9 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     nodes_up: int = 0
     nodes_expected: int = 0
     elapsed_s: float = 0.0
+    """Seconds of training; while nodes are started, since they were launched."""
+    nodes_ready: int = 0
+    """Number of nodes that are ready to train, or have been."""
     stop_updates: int | None = None
     stop_time_s: float | None = None
     is_virtual: bool = False
@@ -130,7 +135,8 @@ class TrialState(Fold):
             ingress_bytes=None if self._is_layerwise else self.ingress_bytes,
             nodes_up=sum(map(is_up, self.states.values())),
             nodes_expected=len(self.states),
-            elapsed_s=self.timeline.elapsed_s(now),
+            nodes_ready=sum(state in READY for state in self.states.values()),
+            elapsed_s=self._elapsed_s(now),
             stop_updates=self.plan.stop_updates,
             stop_time_s=self.plan.stop_time_s,
             is_virtual=self._is_virtual,
@@ -139,6 +145,11 @@ class TrialState(Fold):
             troubles=tuple(self.troubles.told),
             latest=tuple(self.troubles.latest),
         )
+
+    def _elapsed_s(self, now: float) -> float:
+        """Seconds of training; while nodes are started, since they were launched."""
+        is_starting = self.phase is Phase.LAUNCHED
+        return max(0.0, now - self.timeline.launched_s) if is_starting else self.timeline.elapsed_s(now)
 
     def _since(self, clock_s: float) -> tuple[float, int, dict[str, int]]:
         """Length of the last few seconds, and what was done in them: updates, work of each class."""
@@ -182,9 +193,14 @@ class TrialState(Fold):
 
     # --- records ------------------------------------------------------------------------------------------------
 
+    @on(records.Continued)
+    def _continued(self, _: float, __: str, ___: records.Continued) -> None:
+        self.ended, self.phase = None, Phase.LAUNCHED
+
     @on(records.Trial)
-    def _trial(self, _: float, __: str, record: records.Trial) -> None:
+    def _trial(self, t: float, _: str, record: records.Trial) -> None:
         self.phase = Phase.RUNNING
+        self.last_t = t  # updates made without a controller may have later times than the one that resumes
         self._is_virtual = is_virtual(record.runtime)
 
     @on(records.HostLoad)
@@ -221,7 +237,7 @@ class TrialState(Fold):
 
     @on(records.Node)
     def _node(self, _: float, __: str, record: records.Node) -> None:
-        if self.ended and record.state == "expected":  # the trial had broken off and is resumed
+        if self.ended and record.state == "expected":  # resumed, in an older journal
             self.ended, self.phase = None, Phase.LAUNCHED
         if record.name in self.states:
             self.states[record.name] = record.state

@@ -349,7 +349,7 @@ CONTROLLER_METRICS = (
     ),
     Metric(
         name="edgebed_trial_steps_per_second", type="gauge", unit="steps a second", roles=(CONTROLLER,),
-        help="Once a layer-wise trial is over: steps a second of its slowest shard, from the first step to the last.",
+        help="Once a layer-wise trial is over: steps a second of its slowest shard, over all of the training.",
         labels=(_RUN, _TRIAL),
     ),
     Metric(

@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import RESULTS, VERDICTS
 from edgebed.core.records import (
+    Continued,
     Dropped,
     Ended,
     Evaluated,
@@ -43,7 +44,9 @@ class TrialProgress:
     plan: Plan
     clock: Callable[[], float]
     began_s: float | None = None
-    """When training began; None before."""
+    """When training began, or would have begun if it had never stood still since; None: it stands still."""
+    trained_s: float = 0.0
+    """Seconds of training before that."""
     version: int = 0
     updated_s: float | None = None
     """When training began, or the last update was applied; None before, and once the final model is measured."""
@@ -55,12 +58,16 @@ class TrialProgress:
         if not self.is_final:  # reports of the last steps may come later
             self.updated_s = self.clock()
 
-    def began(self) -> None:
+    def began(self, trained_s: float) -> None:
         """Note that training begins, or goes on after a resumption."""
         self.is_final = False
         self.moved()
         if self.began_s is None:
-            self.began_s = self.clock()
+            self.began_s = self.clock() - trained_s
+
+    def stands_at(self, trained_s: float) -> None:
+        """Note that training stands still until it goes on."""
+        self.began_s, self.trained_s = None, trained_s
 
     def measured_final(self) -> None:
         """Note that the final model has been measured."""
@@ -77,8 +84,9 @@ class TrialProgress:
         shares = [0.0]
         if self.plan.stop_updates:
             shares.append(self.version / self.plan.stop_updates)
-        if self.plan.stop_time_s and self.began_s is not None:
-            shares.append((self.clock() - self.began_s) / self.plan.stop_time_s)
+        if self.plan.stop_time_s:
+            trained_s = self.trained_s if self.began_s is None else self.clock() - self.began_s
+            shares.append(trained_s / self.plan.stop_time_s)
         return min(1.0, max(shares))
 
     def stalled(self) -> float:
@@ -117,7 +125,8 @@ class TrialMetrics:
             Finished: lambda _: self._progress.moved(),
             Evaluated: self._observe_evaluated,
             Node: self._observe_node,
-            Trial: lambda _: self._progress.began(),
+            Trial: lambda record: self._progress.began(record.trained_s),
+            Continued: lambda record: self._progress.stands_at(record.trained_s),
             Ended: lambda record: self._progress.ended(record.outcome),
             Fault: self._observe_fault,
             Joined: lambda record: self._child("edgebed_joins_total", self._class_of(record.worker)).inc(),
@@ -138,15 +147,14 @@ class TrialMetrics:
         *,
         applied_bytes: int = 0,
         past_traffic: Traffic | None = None,
-        trained_s: float | None = None,
     ) -> None:
         """Begin a trial of `run`, whose nodes are all expected; drop the values of an earlier trial.
 
-        For a resumed trial, `applied_bytes` is the payload of the pushes that had been applied, `past_traffic` all that
-        had passed the server, and `trained_s` how long ago training began, by the trial's clock.
+        For a resumed trial, `applied_bytes` is the payload of the pushes that had been applied, and `past_traffic` all
+        that had passed the server.
         """
         self._labels = run, plan.trial
-        self._progress = TrialProgress(plan, self.clock, None if trained_s is None else start_timestamp_s - trained_s)
+        self._progress = TrialProgress(plan, self.clock)
         self._states = {}
         self._device_classes = {node.node: node.device_class for node in plan.nodes}
         self._families.clear(table.CONTROLLER_METRICS)

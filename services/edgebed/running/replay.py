@@ -79,7 +79,7 @@ def _begins(run: Run) -> dict[str, float]:
 
 def _length_s(trial: Trial) -> float:
     """Seconds from a trial's launch to the last line of its journal."""
-    return trial.series.last_t + (trial.series.training_s or 0.0)
+    return trial.series.length_s
 
 
 def into_folder(store: SampleStore, data: Path) -> None:

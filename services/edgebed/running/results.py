@@ -46,7 +46,9 @@ class Trial:
     @cached_property
     def series(self) -> Series:
         """The journal as arrays; EdgebedError where it is broken before its last line."""
-        return Series.from_journal(self.folder.journal) if self.folder.journal.exists() else Series.empty()
+        if not self.folder.journal.exists():
+            return Series.empty()
+        return Series.from_journal(self.folder.journal, self.plan.stop_time_s)
 
     @cached_property
     def summary(self) -> TrialSummary:

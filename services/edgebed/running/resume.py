@@ -86,6 +86,7 @@ def past_of(folder: TrialFolder) -> ResumedTrial | None:
     return ResumedTrial(
         began_s=past.timeline.began_s,
         until_s=past.last_t,
+        trained_s=past.trained_s,
         updates=past.updates,
         incarnations=past.timeline.incarnations,
         update_bytes=past.update_bytes,
@@ -103,12 +104,25 @@ class _Past(Fold):
         self.timeline = Timeline()
         self.counters = Counters(self.timeline)
         super().__init__(self.timeline, self.counters)
+        self.trained_s = 0.0
+        """Seconds of training until the last that was observed of it."""
+        self.is_over = False
+        """Whether training has ended: what is told now is not observed of it."""
         self.updates = 0
         self.update_bytes = 0
         self.durable = 0
         """Records of what is in the server's present log."""
         self.evaluated: tuple[float, int] | None = None
         self.triggered_s: dict[tuple[str, str], float] = {}
+
+    @on(*records.RECORDS)
+    def _observed(self, t: float, _: str, record: records.Record) -> None:
+        if self.timeline.began_s is not None and not self.is_over:
+            self.trained_s = max(self.trained_s, self.timeline.since_began(t))
+        if isinstance(record, records.Finished | records.Ended):
+            self.is_over = True
+        elif isinstance(record, records.Restored | records.Continued | records.Trial):
+            self.is_over = False
 
     @on(*DURABLE)
     def _logged(self, _: float, __: str, record: records.Record) -> None:
@@ -129,11 +143,12 @@ class _Past(Fold):
 
     @on(records.Evaluated)
     def _evaluated(self, t: float, _: str, record: records.Evaluated) -> None:
-        self.evaluated = t, record.version
+        self.evaluated = self.timeline.since_began(t), record.version
 
     @on(records.Fault)
     def _fault(self, _: float, __: str, record: records.Fault) -> None:
-        self.triggered_s.setdefault((record.name, record.target), record.asked_s)
+        asked_s = self.timeline.since_began(record.asked_s)
+        self.triggered_s.setdefault((record.name, record.target), asked_s)
 
 
 def _require_own(folder: RunFolder) -> None:

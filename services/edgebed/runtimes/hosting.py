@@ -84,7 +84,6 @@ class TrialHost:
             self.metrics.clock(),
             applied_bytes=past.update_bytes if past else 0,
             past_traffic=past.traffic if past else None,
-            trained_s=past.until_s - past.began_s if past else None,
         )
         assignment = Assignment(
             planned=planned,

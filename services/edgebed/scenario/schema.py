@@ -357,7 +357,7 @@ class Expectations(Section):
     updates: CountBound | None = None
     """Updates applied by the server."""
     time_s: DurationBound | None = None
-    """Time until the last update."""
+    """Time of training, from its start to its end, with outages."""
     ingress_bytes: MemoryBound | None = None
     """Up: payload of all pushes the server applied."""
     egress_bytes: MemoryBound | None = None
@@ -377,7 +377,7 @@ class Expectations(Section):
     """Layer-wise training: steps that shards began and of which nothing says what became; `"== 0"` asks for complete
     accounting."""
     back_s: DurationBound | None = None
-    """Longest time from a heal, a thaw or a launch until the server heard of the node again."""
+    """Longest time from a heal, a thaw or a launch until the server heard of the node again, or training ended."""
     verdict: Literal["trusted"] | None = None
     """`trusted`: links and caps were what was asked for, as far as was measured, and this machine was fast enough. Not
     judged in a simulation, which measures none of that."""

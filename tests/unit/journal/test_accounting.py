@@ -51,8 +51,20 @@ def test_what_is_told_at_once_is_accounted_for_exactly(seed, steps):
     assert accounting.total.applied == fleet.server.version
     rest = accounting.total.unfinished + accounting.total.lost_with_worker
     assert accounting.total.begun == sum(fleet.true_counts().values()) + rest
-    assert accounting.total.begun == sum(worker.begun for worker in fleet.ever), "nothing is assumed"
+    assumed = accounting.total.begun - sum(worker.begun for worker in fleet.ever)
+    assert 0 <= assumed <= sum(worker.is_silent for worker in fleet.ever), "of whom a controller heard"
     assert accounting.total.unfinished <= len(fleet.workers)
+
+
+@settings(max_examples=3 * settings.default.max_examples)
+@given(seed=st.integers(0, 2**32), steps=st.integers(0, 600))
+def test_who_ended_without_a_controller_was_at_an_update(seed, steps):
+    """The books have it as begun, and lost with its worker, also in virtual time: no one was there to be told."""
+    fleet = Fleet(random.Random(seed), steps, prompt=True, is_wrong=False, has_cuts=False)
+    accounting = accounting_of(fleet.end())
+
+    assert accounting.closes, explain(accounting)
+    assert accounting.total.begun == sum(worker.begun + bool(worker.is_silent) for worker in fleet.ever)
 
 
 @settings(max_examples=3 * settings.default.max_examples)

@@ -241,11 +241,12 @@ def test_what_was_asked_at_once_is_one_row(tmp_path):
     rows = list(fault_rows(series_of(tmp_path, entries).faults))
 
     assert rows == [
-        ("freeze-1", "freeze", "edge-0, edge-1, edge-2 and 2 more", "2.00 s", "40 ms", "", "", "at 2s"),
+        ("freeze-1", "freeze", "edge-0, edge-1, edge-2 and 2 more", "2.00 s", "40 ms", "",
+         "1.99 s until the end: not back", "at 2s"),
         ("freeze-1", "freeze", "edge-5", "2.00 s", "nothing to do: it is not there: died", "", "", "at 2s"),
         ("f-1", "thaw", "edge-0", "3.00 s", "0 ms", "0.30 s", "1.30 s", ""),
         ("f-1", "link uplink 1mbit", "edge-1", "4.00 s", "could not be done: no such device", "", "", ""),
-    ]
+    ]  # fmt: skip
 
 
 def lossy():
@@ -272,7 +273,9 @@ def test_the_books_are_told_in_a_line_and_in_a_table(tmp_path, make_sample_plan)
     assert accounting_line(summary) == (
         "4 updates begun: 2 applied, 1 lost in flight, 1 lost with a worker; all accounted for"
     )
-    assert faults_line(summary, series.faults) == "faults: 1 × kill; done within 10 ms"
+    assert faults_line(summary, series.faults) == (
+        "faults: 1 × kill; done within 10 ms; longest away: edge-0 1.00 s until the end: not back"
+    )
     assert (summary.updates_begun, summary.updates_lost, summary.updates_unexplained) == (4, 2, 0)
     rows = {row[0]: row[1:] for row in accounting_rows([series.accounting, None], UPDATES)}
     assert rows["+ lost in flight"] == ("1", "–")

@@ -140,7 +140,8 @@ def test_a_summary_has_the_trials_numbers(sample_run):
     series = sample_run.trials["adacomp"].series
 
     assert (summary.updates, summary.ingress_bytes, summary.push_bytes_mean) == (600, 600 * 520, 520.0)
-    assert summary.updates_per_s == pytest.approx(599 / (series.updates.t[-1] - series.updates.t[0]))
+    assert summary.updates_per_s == pytest.approx(600 / series.trained_s)
+    assert summary.time_s == series.trained_s >= summary.last_update_s == series.updates.t[-1]
     assert summary.ingress_payload_bytes == 600 * 600
     assert (summary.nodes_expected, summary.nodes_joined, summary.nodes_died) == (6, 6, 0)
     assert summary.staleness_max == series.updates.staleness.max()

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from edgebed.core import records
 from edgebed.journal.folds import Timeline
@@ -58,43 +57,6 @@ def test_a_backup_is_witness_for_what_a_killed_shard_did_not_live_to_say() -> No
     assert steps.surviving()[HIGH].t.tolist() == [1.0, 2.0, 3.0, 3.0, 5.0]
     assert [(each.step, each.t) for each in steps.updates()] == [(0, 1.0), (1, 2.0), (2, 3.0), (3, 3.0), (4, 5.0)]
     assert np.isnan(steps.updates()[2].loss)
-
-
-def test_steps_a_second_are_those_of_training_alone() -> None:
-    """From the first step that survives, at 10 s, to the last, at 17 s: what a roll-back cost is in it."""
-    steps = told(
-        *(resumed(0, 0),) * 10,  # starting up
-        *((HIGH, step(k)) for k in range(4)),
-        resumed(1, 2),
-        *((HIGH, step(k, 1)) for k in range(2, 5)),
-        *(resumed(1, 2),) * 10,  # the last evaluation
-    )
-
-    assert steps.rates() == {HIGH: 4 / 7}
-
-
-@given(
-    st.lists(st.floats(0.001, 10.0), min_size=1, max_size=30), st.floats(0.0, 1000.0), st.sampled_from((0.5, 2.0, 8.0))
-)
-def test_the_rate_knows_no_beginning_and_scales_with_time(gaps: list[float], later_s: float, factor: float) -> None:
-    """Starting later changes nothing; a trial twice as slow has half of it."""
-    times = np.concatenate([[0.0], np.cumsum(gaps)])
-
-    def rate(moved: NDArray[np.float64]) -> float:
-        steps = Steps(Timeline())
-        for number, t in enumerate(moved.tolist()):
-            steps.add(t, LOW, step(number))
-        return steps.rates()[LOW]
-
-    assert rate(times) == pytest.approx(len(gaps) / sum(gaps))
-    assert rate(times + later_s) == pytest.approx(rate(times), rel=1e-6)
-    assert rate(times * factor) == pytest.approx(rate(times) / factor)
-
-
-@pytest.mark.parametrize("lines", [[], [(LOW, step(0))]])
-def test_one_step_has_no_rate(lines: list[tuple[str, records.Record]]) -> None:
-    """Nor has none."""
-    assert told(*lines).rates() == {}
 
 
 @given(st.permutations(range(9)))

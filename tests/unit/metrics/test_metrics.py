@@ -395,10 +395,13 @@ def test_a_limit_of_time_counts_from_the_beginning_of_training():
     assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.25
 
     now = 2_000.0
-    metrics.start_trial(plan(stop_time_s=100.0), RUN, "process", 2_000.0, trained_s=50.0)
+    metrics.start_trial(plan(stop_time_s=100.0), RUN, "process", 2_000.0)
+    metrics.observe(records.Continued(trained_s=50.0))
     now = 2_025.0
-    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.75
-    metrics.observe(TRIAL)
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.5, "it stands still until it goes on"
+    metrics.observe(msgspec.structs.replace(TRIAL, trained_s=55.0))
+    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.55
+    now = 2_045.0
     assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.75
 
     metrics.start_trial(plan(stop_time_s=100.0), RUN, "process", 2_025.0)

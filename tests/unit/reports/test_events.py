@@ -135,7 +135,7 @@ def test_filters_choose_trials_kinds_and_nodes(sample_run):
     [
         ({"trials": ["sgd"]}, "no trial 'sgd'; there are asgd, adacomp"),
         ({"nodes": ["edge-9"]}, "no node 'edge-9'; there are controller, server, evaluator, edge-0"),
-        ({"kinds": ["faults"]}, "no kind of event 'faults'; there are trial, node, update, .*, ended"),
+        ({"kinds": ["faults"]}, "no kind of event 'faults'; there are trial, continued, node, update, .*, ended"),
     ],
     ids=["trial", "node", "kind"],
 )

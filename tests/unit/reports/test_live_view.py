@@ -10,7 +10,7 @@ from rich.console import Console
 
 from edgebed.journal.trial_state import ClassStatus, TrialStatus
 from edgebed.journal.troubles import Trouble
-from edgebed.reports.live.live_view import live_view
+from edgebed.reports.live.live_view import figures_of, live_view
 from edgebed.reports.live.pace import Pace, Times
 
 HOME = ClassStatus(name="home", states={"running": 4}, rate_per_s=73.12, share=0.741, cpus_used=0.481, cpus_held=0.5)
@@ -164,6 +164,16 @@ def test_a_trial_that_time_ends_shows_how_much_of_it_is_over():
     assert first.endswith("300 updates")
     assert 0.4 < bar.count("━") / (100 - len("asgd training  300 updates") - 4) <= 1.0
     assert "12.3 s of 24.6 s" in second
+
+
+def test_while_nodes_are_started_no_training_is_shown():
+    """How many are ready, and since when: neither updates nor a limit of the training."""
+    starting = status(
+        (), (), state="starting", updates=0, nodes_ready=9, nodes_expected=10, elapsed_s=40.0, stop_time_s=90.0
+    )
+
+    assert ", ".join(figures_of(starting, Times(41.0, None)).values()) == "9 of 10 nodes ready, 40.0 s"
+    assert [line.split()[-1] for line in shown(starting, 100)] == ["ready", "s"]
 
 
 def test_the_time_left_follows_from_the_pace_since_training_began():

@@ -337,7 +337,7 @@ def test_a_trial_that_goes_on_does_not_repeat_what_has_been(make_plan):
     )
     plan = make_plan(2, faults=faults, stall_deadline_s=500.0)
     incarnations = {"server": 1, "evaluator": 1, "edge-0": 3, "edge-1": 1}
-    past = ResumedTrial(began_s=2.0, until_s=50.0, updates=50, incarnations=incarnations)
+    past = ResumedTrial(began_s=2.0, until_s=50.0, trained_s=48.0, updates=50, incarnations=incarnations)
     world = World(plan, past, now=50.0, version=20)
     world.until(101.0).update(60)
 
@@ -346,16 +346,33 @@ def test_a_trial_that_goes_on_does_not_repeat_what_has_been(make_plan):
     assert world.until(102.5).injected == [(102.0, "edge-1", "freeze")]
 
 
-def test_what_was_due_while_a_trial_came_up_again_is_done_late(make_plan):
-    """It belongs to no time that has been trained in; nor does a fault by update come twice for an older checkpoint."""
+def test_while_a_trial_comes_up_again_nothing_is_due(make_plan):
+    """Training stands still: what is to come comes as long after the start as it would have come after the end."""
     faults = (
         fault("edge-0", inject("edge-0", "freeze"), at_s=48.0),
         fault("edge-1", inject("edge-1", "freeze"), at_s=47.9),
     )
-    past = ResumedTrial(began_s=2.0, until_s=49.95, updates=0, incarnations={})
-    world = World(make_plan(3, faults=faults), past, now=51.0)
+    past = ResumedTrial(began_s=2.0, until_s=49.95, trained_s=47.95, updates=0, incarnations={})
+    world = World(make_plan(3, faults=faults, stop_time_s=49.0), past, now=51.0)
 
-    assert world.until(52.0).injected == [(51.0, "edge-0", "freeze")]
+    assert world.until(51.5).injected == [(pytest.approx(51.05), "edge-0", "freeze")]
+    assert not world.controller.stopping.reason
+    assert world.until(52.1).controller.stopping.reason == "49 s have passed"
+
+
+def test_what_was_due_while_nodes_went_on_alone_is_done_when_there_is_a_controller(make_plan):
+    """The server's log tells how long that was; it counts as training."""
+    plan = make_plan(3, faults=(fault("edge-0", inject("edge-0", "freeze"), at_s=60.0),))
+    past = ResumedTrial(began_s=2.0, until_s=50.0, trained_s=48.0, updates=10, incarnations={})
+    update = records.Update(
+        worker="edge-0", incarnation=1, step=0, version=11, base=0, staleness=0, entries=1, bits=1, bytes=1, loss=1.0
+    )
+    world = World(plan, past, now=90.0, version=20, brought=[(63.0, update), (64.0, update)])
+    (starts,) = [record for _, record in world.journal if isinstance(record, records.Trial)]
+
+    assert starts.trained_s == 62.0
+    assert {message.began_s for message in world.told(messages.Start)} == {28.0}
+    assert world.injected == [(90.0, "edge-0", "freeze")]
 
 
 def test_what_a_fault_had_done_to_links_and_caps_holds_when_the_trial_goes_on(make_plan):
@@ -369,8 +386,8 @@ def test_what_a_fault_had_done_to_links_and_caps_holds_when_the_trial_goes_on(ma
         fault("edge-2", inject("edge-2", "freeze"), inject("edge-2", "thaw", 20.0), at_s=10.0, name="freeze"),
         fault("edge-2", inject("edge-2", "kill"), inject("edge-2", "launch", 15.0), at_s=5.0, name="restart"),
     )
-    asked_s = {("by time", "edge-0"): 12.0, ("by update", "edge-1"): 13.0, ("cap", "edge-1"): 14.0}
-    past = ResumedTrial(began_s=2.0, until_s=17.0, updates=50, incarnations={}, triggered_s=asked_s)
+    asked_s = {("by time", "edge-0"): 10.0, ("by update", "edge-1"): 11.0, ("cap", "edge-1"): 12.0}
+    past = ResumedTrial(began_s=2.0, until_s=17.0, trained_s=15.0, updates=50, incarnations={}, triggered_s=asked_s)
     world = World(make_plan(3, faults=faults), past, now=17.0)
     assert world.injected == [(17.0, "edge-0", "cut"), (17.0, "edge-1", "link"), (17.0, "edge-1", "cpus")]
     assert world.told(messages.Inject, "edge-1")[0].injection.change == slow

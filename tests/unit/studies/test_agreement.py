@@ -44,7 +44,7 @@ def series_of(
         final=versions == versions[-1], ingress_bytes=versions * 10_000, egress_bytes=versions * 1e5,
         bits=versions * 80_000,
     )  # fmt: skip
-    return Series(updates=updates, evaluations=evaluations)
+    return Series(updates=updates, evaluations=evaluations, finished_t=float(updates.t[-1]))
 
 
 def drawn(runtime: str, seed: int) -> Series:

@@ -14,9 +14,9 @@ that had not joined. What a dead node had not reported yet counts as neither beg
 
 A worker that is killed cannot say which update it was at; its last report is up to a second old. If the server had
 answered all that it is known to have begun, and had not taken it to have left before, it is taken to have been at the
-next one, whether it pulled, computed or pushed: one more is begun, and lost with its worker. Nothing is assumed of one
-that was killed where a fault waited for it, which it reports before, nor in the simulation, which reports how far each
-had come.
+next one, whether it pulled, computed or pushed: one more is begun, and lost with its worker. So it is of one whose end
+nobody heard, since its controller had ended before. Nothing is assumed of one that was killed where a fault waited for
+it, which it reports before, nor of one that died in the simulation, which reports how far each had come.
 
 Times count for nothing here, since those of different hosts are only known to differ by little. What came before what
 is known by counts: steps, joins, incarnations, versions. Lines of one node are taken in the order in which it reported
@@ -64,10 +64,12 @@ class Stretch(msgspec.Struct):
 
 
 class Halt(msgspec.Struct, frozen=True):
-    """How a worker stopped for good: it was killed, or frozen and not thawed."""
+    """How a worker stopped for good: it was killed, or frozen and not thawed, or nobody was there to hear its end."""
 
     at_point: bool = False
     """Whether the worker stood where a fault waited for it, and had reported how far it had come."""
+    unheard: bool = False
+    """Whether its controller had ended before it, in whatever runtime."""
 
 
 class WorkerIncarnation(msgspec.Struct):
@@ -93,6 +95,8 @@ class WorkerIncarnation(msgspec.Struct):
     """Index of the server's incarnation by join."""
     unanswered: dict[int, int] = msgspec.field(default_factory=dict)
     """Steps that the worker gave up waiting for, with the join of each."""
+    given_up_joins: int = -1
+    """The last join in which the worker gave up waiting, for whatever answer."""
     begun: int = 0
     """Updates begun, by the worker's last report; `pushed` is of the same report."""
     pushed: int = 0
@@ -168,8 +172,10 @@ class UpdateAccounting(Fold):
     @on(records.Unanswered)
     def _unanswered(self, _: float, node: str, record: records.Unanswered) -> None:
         self.is_told = True
+        life = self._life(node, record.incarnation)
+        life.given_up_joins = max(life.given_up_joins, record.joins)
         if record.step >= 0:
-            self._life(node, record.incarnation).unanswered[record.step] = record.joins
+            life.unanswered[record.step] = record.joins
 
     @on(records.Joined)
     def _joined(self, _: float, __: str, record: records.Joined) -> None:
@@ -261,6 +267,9 @@ class UpdateAccounting(Fold):
     def _node(self, _: float, __: str, record: records.Node) -> None:
         if record.state == "joined":
             self.present.add(record.name)
+            before = self.lives.get((record.name, record.incarnation - 1))
+            if before and not before.is_stopped:
+                self._end_unheard(before)
             self.frozen.pop(record.name, None)
         (self.silent.add if record.state == "unresponsive" else self.silent.discard)(record.name)
         if record.name == SERVER:
@@ -314,16 +323,21 @@ class UpdateAccounting(Fold):
 
     @on(records.Trial)
     def _trial(self, _: float, __: str, record: records.Trial) -> None:
-        """Training begins, or is resumed after its controller was gone, which no node survives."""
+        """Training begins, or is resumed after its controller was gone: no node outlasts that for long."""
         self.is_virtual = is_virtual(record.runtime)
         newest = self.timeline.incarnations
         for life in self.lives.values():
             is_old = life.incarnation < newest.get(life.worker, 0) or life.worker not in self.present
             if is_old and not life.is_stopped:
-                life.is_gone = True
+                self._end_unheard(life)
                 life.end = self.server - 1 if life.end is None else life.end
         self.present.clear()
         self.is_ended = False
+
+    def _end_unheard(self, life: WorkerIncarnation) -> None:
+        """Note that a worker has ended, and that nobody heard of it unless its death was told."""
+        if not life.is_gone:
+            life.is_gone, life.halt = True, self.frozen.get(life.worker) or Halt(unheard=True)
 
     def _problem(self, text: str) -> None:
         self.problems[text] += 1
@@ -339,7 +353,8 @@ class UpdateAccounting(Fold):
             self.servers_died[-1] = True
         newest = dict(sorted(self.lives))  # worker: its last incarnation
         for life in self.lives.values():
-            life.is_gone |= life.incarnation < newest[life.worker] and not life.is_stopped
+            if life.incarnation < newest[life.worker] and not life.is_stopped:
+                self._end_unheard(life)
             if life.incarnation == newest[life.worker] and life.worker in lost:
                 life.is_gone = True
                 life.halt = life.halt or self.frozen.get(life.worker)
@@ -347,14 +362,18 @@ class UpdateAccounting(Fold):
             ends = {name: self._end(life) for name, life in self.lives.items()}
             return self.steps.close(ends, self.finished, is_cut=self.servers_died[-1] or not self.is_ended)
         for life in self.lives.values():
-            life.assumed = int(not self.is_virtual and _died_at_another(life))
+            life.assumed = int(self._may_be_silent(life) and _died_at_another(life))
         lives = tuple(self._ledger(life) for _, life in sorted(self.lives.items()) if _begun(life))
         self._check_pushed()
         self._check_version()
         return closed(lives, self.problems)
 
     def _end(self, life: WorkerIncarnation) -> End:
-        return End(life.is_gone, self._has_told_all(life), life.halt is not None and not self.is_virtual)
+        return End(life.is_gone, self._has_told_all(life), life.halt is not None and self._may_be_silent(life))
+
+    def _may_be_silent(self, life: WorkerIncarnation) -> bool:
+        """Whether a worker that died may have begun what it had not reported: in the simulation only unheard."""
+        return not self.is_virtual or (life.halt is not None and life.halt.unheard)
 
     def _has_told_all(self, life: WorkerIncarnation) -> bool:
         """Whether it has said goodbye, and so reported everything.
@@ -486,11 +505,8 @@ def _died_at_another(life: WorkerIncarnation) -> bool:
     if not life.is_gone or life.halt is None or life.halt.at_point:
         return False
     last = _told(life) - 1
-    if last in life.unanswered:
-        is_over = life.unanswered[last] < life.answered_joins
-    else:
-        is_over = last == (life.seen[-1].last if life.seen else -1)
-    return is_over and life.is_answered
+    is_over = last in life.unanswered or last == (life.seen[-1].last if life.seen else -1)
+    return is_over and life.is_answered and life.given_up_joins < life.answered_joins
 
 
 def _told(life: WorkerIncarnation) -> int:

@@ -21,6 +21,7 @@ from edgebed.core.runtimes import is_virtual
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import unasked_losses
+from edgebed.journal.verdict.controller_rules import CONTROLLER_RULES
 from edgebed.journal.verdict.fault_rules import FAULT_RULES
 from edgebed.journal.verdict.findings import Judged, Observed, can_be_spoiled
 from edgebed.journal.verdict.host_rules import HOST_RULES
@@ -73,7 +74,7 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
         return None
     trial = _observed(plan, series)
     is_simulated = is_virtual(series.trial.runtime)
-    rules = FAULT_RULES if is_simulated else (*FAULT_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES)
+    rules = FAULT_RULES if is_simulated else (*FAULT_RULES, *CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES)
     findings = [finding for rule in rules for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
     advice = dict.fromkeys(finding.advice for finding in findings if finding.advice)
@@ -114,6 +115,9 @@ def _observed(plan: Plan, series: Series) -> Observed:
         lost=tuple(node for node in losses if node.name not in watching),
         traffic=series.traffic[-1][1] if series.traffic else None,
         trained_s=series.trained_s,
+        updates=len(series.updates),
+        alone_s=series.unobserved_s,
+        alone_updates=series.unobserved_updates,
         phases=series.phases,
         was_stopped=series.outcome in ("interrupted", "failed"),
     )

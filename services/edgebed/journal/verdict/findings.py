@@ -84,6 +84,12 @@ class Observed:
     """Bytes that passed the server's data socket, and its interface; None where nobody counted."""
     trained_s: float = 0.0
     """Duration of training, in seconds."""
+    updates: int = 0
+    """Updates that were applied."""
+    alone_s: float = 0.0
+    """Seconds of training without a controller."""
+    alone_updates: int = 0
+    """Updates that were applied in that time."""
     phases: Mapping[str, records.Phases] = field(default_factory=dict)
     """Where the time of workers went."""
     was_stopped: bool = False

@@ -36,7 +36,8 @@ def _if(condition: object, text: str) -> str:
 
 def _trial(record: records.Trial) -> str:
     size = f"{count_text(record.nodes, 'node')}, {count_text(record.parameters, 'parameter')}"
-    return f"training begins: {size}, seed {record.seed}, {record.runtime}"
+    starts = f"training goes on after {seconds_text(record.trained_s)}" if record.trained_s else "training begins"
+    return f"{starts}: {size}, seed {record.seed}, {record.runtime}"
 
 
 def _node(record: records.Node) -> str:
@@ -259,6 +260,7 @@ def _restored(record: records.Restored) -> str:
 
 _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Trial: _trial,
+    records.Continued: lambda record: f"the trial is resumed after {seconds_text(record.trained_s)} of training",
     records.Node: _node,
     records.Update: _update,
     records.Step: _step,

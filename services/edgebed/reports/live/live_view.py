@@ -23,6 +23,7 @@ from edgebed.core.quantities import bytes_text, count_text, number_text, percent
 from edgebed.journal.trial_state import ClassStatus, TrialStatus, is_up
 from edgebed.journal.troubles import Trouble
 from edgebed.reports.live.pace import Times, share_of
+from edgebed.roles.control.controller import Phase
 
 RESERVED_COLUMNS = 4
 RESERVED_ROWS = 1
@@ -49,7 +50,13 @@ def live_view(status: TrialStatus, state: str, times: Times, width: int, height:
 
 
 def figures_of(status: TrialStatus, times: Times) -> dict[str, str]:
-    """The figures of a status by name, each with what it is; without those that are not known yet."""
+    """The figures of a status by name, each with what it is; without those that are not known yet.
+
+    While nodes are started there is no training: how many are ready, and for how long they have been started.
+    """
+    if status.state == Phase.LAUNCHED.value:
+        ready = f"{status.nodes_ready:,} of {count_text(status.nodes_expected, 'node')} ready"
+        return {"updates": ready, "time": seconds_text(status.elapsed_s)}
     target = "" if status.stop_updates is None else f" of {status.stop_updates:,}"
     limit = "" if status.stop_time_s is None else f" of {seconds_text(status.stop_time_s)}"
     figures = {

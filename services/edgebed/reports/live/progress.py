@@ -144,10 +144,11 @@ def ended_line(summary: TrialSummary, wall_s: float | None) -> tuple[str, str]:
         version = summary.last_accuracy_version or 0
         accuracy = f"accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
     updates = count_text(summary.updates, "update")
+    last = f", the last at {seconds_text(summary.last_update_s)}" if summary.updates and summary.has_idle_end else ""
     passed = f"{bytes_text(summary.ingress_bytes)} up, {bytes_text(summary.egress_bytes)} down"
     figures = (
         accuracy,
-        updates if summary.time_s is None else f"{updates} in {took}",
+        updates if summary.time_s is None else f"{updates} in {took}{last}",
         f"{bytes_text(summary.exchanged_bytes)} exchanged" if summary.is_layerwise else passed,
     )
     return f"{mark} {summary.trial} {text}: {', '.join(figures)}", style

@@ -205,7 +205,8 @@ def _update_rate(axes: Axes, trials: Trials) -> None:
         t = series.updates.t
         if len(t) < 2 or t[-1] <= t[0]:
             continue
-        counts, edges = np.histogram(t, bins=min(RATE_BINS, max(1, len(t) // 5)))
+        of_training = (0.0, max(series.trained_s, float(t[-1])))
+        counts, edges = np.histogram(t, min(RATE_BINS, max(1, len(t) // 5)), of_training)
         line = line_style(index, len(counts))
         axes.plot((edges[1:] + edges[:-1]) / 2, counts / np.diff(edges), label=name, **{**line, "marker": None})
     axes.set_xlabel(AXES["time"])

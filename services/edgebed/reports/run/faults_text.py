@@ -16,9 +16,13 @@ from edgebed.roles.control.fault_text import change_text, trigger_text
 FAULT_HEAD = ("fault", "what", "nodes", "asked", "done after", "back after", "away for", "because")
 FAULT_LEGEND = (
     "asked: since training began; done after: how much later, at most; back after: from then until the server heard of "
-    "the node (the server itself: until it heard of any), at most; away for: the same since the node was taken away"
+    "the node (the server itself: until it heard of any), at most; away for: the same since the node was taken away, "
+    "or until training ended"
 )
 NAMED_MAX = 3
+NOT_BACK = " until the end: not back"
+AT_ONCE_S = 0.005
+"""Seconds that two digits after the point would show as none."""
 
 
 class Words(NamedTuple):
@@ -45,8 +49,9 @@ UPDATES = Words(
         ("unfinished", "unfinished at the end"),
         ("unexplained", "unexplained"),
     ),
-    "lost with a worker: the update that it was at when it died. One that is killed in a live run cannot say which; if "
-    "all that it is known to have begun had been answered, it is taken to have been at the next",
+    "lost with a worker: the update that it was at when it died. One that is killed in a live run, or whose controller "
+    "had died, cannot say which; if all that it is known to have begun had been answered, it is taken to have been at "
+    "the next",
 )
 STEPS = Words(
     "step",
@@ -107,17 +112,21 @@ def accounting_line(trial: TrialSummary) -> str | None:
 
 
 def faults_line(trial: TrialSummary, faults: Sequence[TimedFault]) -> str | None:
-    """All faults in a line, e.g. `faults: 1 × kill, 1 × launch; back within 0.41 s; longest away: edge-0 5.41 s`."""
+    """All faults in a line, e.g. `faults: 1 × kill, 1 × launch; back within 0.41 s; longest away: edge-0 5.41 s`.
+
+    Of a node that was not back when training ended: `edge-0 27.0 s until the end: not back`.
+    """
     counts = Counter(done.record.action for done in faults if done.was_done)
     if not faults and not trial.faults_missed:
         return None
     parts = [", ".join(f"{count:,} × {action}" for action, count in counts.items()) or "none done"]
     if trial.fault_delay_s:
         parts.append(f"done within {delay_text(trial.fault_delay_s)}")
-    if trial.back_s is not None:
-        parts.append(f"back within {seconds_text(trial.back_s)}")
-    if away := _longest_away(faults):
-        parts.append(f"longest away: {', '.join(f'{node} {seconds_text(seconds)}' for node, seconds in away)}")
+    back_s = [done.back_s for done in faults if done.back_s is not None]
+    if back_s:
+        parts.append("back at once" if max(back_s) < AT_ONCE_S else f"back within {seconds_text(max(back_s))}")
+    if away := _longest_away(trial, faults):
+        parts.append(f"longest away: {', '.join(f'{node} {text}' for node, text in away)}")
     moot = sum(bool(done.record.moot) for done in faults)
     parts += [f"{moot:,} had nothing to do"] if moot else []
     parts += [f"{trial.faults_failed:,} could not be done"] if trial.faults_failed else []
@@ -125,13 +134,14 @@ def faults_line(trial: TrialSummary, faults: Sequence[TimedFault]) -> str | None
     return f"faults: {'; '.join(parts)}"
 
 
-def _longest_away(faults: Sequence[TimedFault]) -> list[tuple[str, float]]:
-    """The nodes that were away for longest, with the seconds of it."""
-    longest: dict[str, float] = {}
+def _longest_away(trial: TrialSummary, faults: Sequence[TimedFault]) -> list[tuple[str, str]]:
+    """The nodes that were away for longest, with how long that was."""
+    longest = {node: (away_s, NOT_BACK) for node, away_s in trial.gone.items()}
     for done in faults:
-        if done.away_s is not None:
-            longest[done.record.target] = max(done.away_s, longest.get(done.record.target, 0.0))
-    return sorted(longest.items(), key=lambda each: -each[1])[:NAMED_MAX]
+        if done.away_s is not None and done.back_s is not None:
+            longest[done.record.target] = max((done.away_s, ""), longest.get(done.record.target, (0.0, "")))
+    most = sorted(longest.items(), key=lambda each: -each[1][0])[:NAMED_MAX]
+    return [(node, f"{seconds_text(away_s)}{until}") for node, (away_s, until) in most]
 
 
 def fault_rows(faults: Sequence[TimedFault], missed: Sequence[Missed] = ()) -> Iterator[tuple[str, ...]]:
@@ -148,8 +158,8 @@ def fault_rows(faults: Sequence[TimedFault], missed: Sequence[Missed] = ()) -> I
             _names_text(done.record.target for done in together),
             seconds_text(together[0].asked_t),
             _done_text(together),
-            _back_text(together, [done.back_s for done in together]),
-            _back_text(together, [done.away_s for done in together]),
+            _back_text(together),
+            _away_text(together),
             record.trigger,
         )
     entries: dict[tuple[str, str, str], list[Missed]] = {}
@@ -199,10 +209,19 @@ def _done_text(alike: Sequence[TimedFault]) -> str:
     return delay_text(max(done.delay_s for done in alike))
 
 
-def _back_text(alike: Sequence[TimedFault], took_s: Sequence[float | None]) -> str:
-    if alike[0].record.action not in RETURNS or alike[0].record.problem or alike[0].record.moot:
+def _back_text(alike: Sequence[TimedFault]) -> str:
+    if alike[0].record.action not in RETURNS or not alike[0].was_done:
         return ""
-    known = [seconds for seconds in took_s if seconds is not None]
-    never = len(took_s) - len(known)
+    known = [done.back_s for done in alike if done.back_s is not None]
+    never = len(alike) - len(known)
     text = seconds_text(max(known)) if known else "not back"
     return f"{text}, {never} not back" if known and never else text
+
+
+def _away_text(alike: Sequence[TimedFault]) -> str:
+    """How long nodes were away, at most: those that were back, and those that were not."""
+    back_s = [done.away_s for done in alike if done.away_s is not None and not done.is_to_end]
+    to_end_s = [done.away_s for done in alike if done.away_s is not None and done.is_to_end]
+    texts = [seconds_text(max(back_s))] if back_s else []
+    texts += [f"{seconds_text(max(to_end_s))}{NOT_BACK}"] if to_end_s else []
+    return ", ".join(texts)

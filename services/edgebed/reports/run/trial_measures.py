@@ -38,6 +38,10 @@ def _staleness(trial: TrialSummary) -> str:
     return ", ".join(map(number_text, (trial.staleness_median, trial.staleness_p90, trial.staleness_max)))
 
 
+def _idle_end(trial: TrialSummary) -> str:
+    return seconds_text(trial.last_update_s) if trial.has_idle_end else UNMEASURED
+
+
 def _syncs(trial: TrialSummary) -> str:
     if not trial.log_syncs:
         return UNMEASURED
@@ -56,7 +60,8 @@ TRIAL = (
     Measure("best accuracy", lambda trial: percent_text(trial.best_accuracy)),
     Measure("final loss", lambda trial: number_text(trial.final_loss)),
     Measure("updates", lambda trial: number_text(trial.updates), "updates"),
-    Measure("time to the last update", lambda trial: seconds_text(trial.time_s), "time"),
+    Measure("time of training", lambda trial: seconds_text(trial.time_s), "time"),
+    Measure("time of the last update, where much later training ended", _idle_end, "last update"),
     Measure("updates a second", lambda trial: number_text(trial.updates_per_s), "updates/s"),
 )
 """Measures of every trial, which come first."""
@@ -128,7 +133,9 @@ def results_grid(summary: RunSummary) -> Grid:
     """Some measures, a column each, with a row for each trial."""
     is_layerwise = bool(summary.trials) and all(trial.is_layerwise for trial in summary.trials)
     own = SHARDS if is_layerwise else PUSHES
-    measures = [each for each in (*TRIAL, *own) if each.column and not (is_layerwise and each.column == "updates/s")]
+    has_idle_end = any(trial.has_idle_end for trial in summary.trials)
+    unwanted = {"" if has_idle_end else "last update", "updates/s" if is_layerwise else ""}
+    measures = [each for each in (*TRIAL, *own) if each.column and each.column not in unwanted]
     rows = [(trial.trial, *(each.text(trial) for each in measures)) for trial in summary.trials]
     absent = [(name, *(UNMEASURED for _ in measures)) for name in summary.not_begun]
     return Grid(("trial", *(each.column for each in measures)), [*rows, *absent], dispensable=DISPENSABLE)

@@ -18,7 +18,7 @@ from enum import Enum
 import msgspec
 
 from edgebed.core.plan import Plan
-from edgebed.core.records import Clock, Evaluated, Finished, Node, Step, Traffic, Update
+from edgebed.core.records import Clock, Continued, Evaluated, Finished, Node, Step, Traffic, Update
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import GRACE_S, Ending
@@ -53,9 +53,11 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of a trial that is resumed after its controller had ended."""
 
     began_s: float
-    """When training began, in seconds of the trial, whose clock stood still meanwhile."""
+    """When training began, in seconds of the trial, or would have begun if it had never stood still since."""
     until_s: float
     """Last time known of the trial; its clock resumes from there."""
+    trained_s: float
+    """Training until the last that was observed, in seconds: it stands still until the trial has started again."""
     updates: int
     """Highest version that the trial's model had; the checkpoint's may be lower."""
     incarnations: dict[str, int]
@@ -67,9 +69,9 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     durable: int = 0
     """Records that the journal has of what is in the server's log."""
     evaluated: tuple[float, int] | None = None
-    """Time in seconds, and version, of the last evaluation; None: there is none."""
+    """Time in seconds of training, and version, of the last evaluation; None: there is none."""
     triggered_s: dict[tuple[str, str], float] = {}
-    """When each fault was first triggered, by name and node, in seconds of the trial."""
+    """When each fault was first triggered, by name and node, in seconds of training."""
 
 
 class Phase(Enum):
@@ -108,14 +110,15 @@ class Controller:
         self.injector = Injector(plan, self.members)
         self.director = Director(plan, self.injector)
         if past:
-            triggered_s = {fault: asked_s - past.began_s for fault, asked_s in past.triggered_s.items()}
-            self.director.resumed(past.until_s - past.began_s, past.updates, triggered_s)
+            self.director.resumed(past.trained_s, past.updates, past.triggered_s)
         self.health = Health(self.members, self.director)
         self.starting = Starting(plan, self.members, runtime)
         self.stopping = Stopping(plan, self.members)
         self.evaluations = Evaluations(plan, past.evaluated if past else None)
         self.ending = Ending(self.members, self.director, linger_s)
         self.phase = Phase.LAUNCHED
+        self.trained_s = past.trained_s if past else 0.0
+        """Seconds of training before it starts: with those in which nodes had gone on alone."""
         self.progress_at_s = 0.0
         """When something was last achieved: a node came one state nearer to training, or an update was applied."""
 
@@ -136,6 +139,8 @@ class Controller:
             Journal(Node(name=name, state=State.EXPECTED.value, host=member.plan.host))
             for name, member in self.members.items()
         ]
+        if self.past:
+            expected.insert(0, Journal(Continued(trained_s=round(self.trained_s, 6))))
         return [*expected, Wake(now + self.plan.join_deadline_s, "join")]
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -169,6 +174,7 @@ class Controller:
         if not self.members.knows(event):
             return []  # an old incarnation, or nobody of this trial: its hello was refused
         if isinstance(message, messages.Report):
+            self._note_unobserved(message)
             return self._report(message, now)
         if isinstance(message, messages.Ready):
             came = self._came_up(message.sender, (State.JOINED, State.MISSING), State.READY, now)
@@ -215,18 +221,24 @@ class Controller:
             return missing + self._end("failed", why_not, now)
         self.phase = Phase.RUNNING
         self.progress_at_s = now
-        began = self.starting.begin(self.past.began_s if self.past else now, now)
+        began = self.starting.begin(self.trained_s, now)
         faults = self.director.began(self.starting.began_s, now)
         return [*missing, *began, *self.starting.start_ready(self.stopping.reason), *faults]
 
     # --- the trial proceeds and ends ----------------------------------------------------------------------------
+
+    def _note_unobserved(self, report: messages.Report) -> None:
+        """Count the training that the server's log tells of, and that went on while there was no controller."""
+        if self.past and self.phase is Phase.LAUNCHED:
+            updated_s = [time_s - self.past.began_s for time_s, record in report.records if isinstance(record, Update)]
+            self.trained_s = max([self.trained_s, *updated_s])
 
     def _report(self, report: messages.Report, now: float) -> list[Effect]:
         effects: list[Effect] = []
         for time_s, record in report.records:
             if isinstance(record, Evaluated):
                 incarnation = self.members[report.sender].incarnation
-                effects += self.evaluations.measured(time_s, record, incarnation)
+                effects += self.evaluations.measured(time_s - self.starting.began_s, record, incarnation)
             if isinstance(record, Clock):
                 effects += self.admission.clock_told(report.sender, record, self.members)
             if isinstance(record, Update | Step):

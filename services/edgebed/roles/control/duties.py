@@ -15,6 +15,7 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
     records.Node: NOBODY,
     records.Fault: NOBODY,
     records.Restored: NOBODY,
+    records.Continued: NOBODY,
     records.Ended: NOBODY,
     records.HostLoad: NOBODY,
     records.Update: SERVER,

@@ -9,7 +9,7 @@ class Evaluations:
     """Follows what the evaluator reports, one life after another."""
 
     def __init__(self, plan: Plan, last: tuple[float, int] | None = None) -> None:
-        """`last`: time in seconds and version of a resumed trial's last evaluation; None: there is none."""
+        """`last`: seconds of training and version of a resumed trial's last evaluation; None: there is none."""
         self.evaluator = next(node for node in plan.nodes if isinstance(node, EvaluatorPlan))
         self.has_shards = plan.server.shard is not None
         self.last = last

@@ -19,7 +19,7 @@ class Starting:
         self.members = members
         self.runtime = runtime
         self.began_s = 0.0
-        """When training began, in seconds of the trial."""
+        """When training began, in seconds of the trial, or would have begun if it had never stood still since."""
 
     def missing(self, waiting: Collection[str]) -> tuple[list[Effect], str]:
         """Give up nodes that are still waited for; return also why the trial cannot begin without them, or nothing."""
@@ -35,9 +35,9 @@ class Starting:
             return given_up, f"no worker was ready when {waited}"
         return given_up, ""
 
-    def begin(self, began_s: float, now: float) -> list[Effect]:
-        """Note that training begins, or began before the trial was resumed, and when it has to be looked at."""
-        self.began_s = began_s
+    def begin(self, trained_s: float, now: float) -> list[Effect]:
+        """Note that training starts, after `trained_s` of it where the trial is resumed; say when to look at it."""
+        self.began_s = now - trained_s
         trial = Trial(
             scenario=self.plan.scenario,
             trial=self.plan.trial,
@@ -45,10 +45,11 @@ class Starting:
             runtime=self.runtime,
             nodes=len(self.members),
             parameters=sum(tensor.size for tensor in self.plan.nodes[0].task.layout),
+            trained_s=round(trained_s, 6),
         )
         wakes: list[Effect] = [Wake(now + self.plan.stall_deadline_s, "stall")]
         if self.plan.stop_time_s is not None:
-            wakes.insert(0, Wake(max(now, began_s + self.plan.stop_time_s), "time"))
+            wakes.insert(0, Wake(max(now, self.began_s + self.plan.stop_time_s), "time"))
         return [Journal(trial), *wakes]
 
     def start_ready(self, finish_reason: str) -> list[Effect]:

@@ -313,7 +313,7 @@ def _figures(each: Sequence[Series]) -> Figures:
     median, p90, p99 = np.percentile(staleness, [50, 90, 99])
     return Figures(
         final_accuracy=interval([float(series.evaluations.accuracy[-1]) for series in each]),
-        updates_per_s=interval([len(series.updates) / float(series.updates.t[-1]) for series in each]),
+        updates_per_s=interval([len(series.updates) / series.trained_s for series in each]),
         entries=interval([float(series.updates.entries.mean()) for series in each]),
         bytes=interval([float(series.updates.bytes.mean()) for series in each]),
         staleness_mean=float(staleness.mean()),

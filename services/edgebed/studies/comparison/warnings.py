@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from edgebed.core.quantities import count_text
+from edgebed.core.quantities import count_text, seconds_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.studies.arms import Arm, ArmTrial
@@ -93,5 +93,8 @@ def _troubles(member: ArmTrial) -> Iterator[str]:
         reasons = summary.fidelity.lines
         more = f", and {count_text(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
         yield f"{member.name}: {reasons[0]}{more}"
+    if summary.has_idle_end:
+        last = f"at {seconds_text(summary.last_update_s)}" if summary.updates else "never"
+        yield f"{member.name}: the last update came {last}, of {seconds_text(summary.time_s)} of training"
     for warning in summary.warnings:
         yield f"{member.name}: {warning}"
