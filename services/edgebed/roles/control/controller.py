@@ -322,6 +322,8 @@ class Controller:
         name, reason = member.plan.node, f"no sign of life for {MISSED_MAX * self.plan.check_s:g} s"
         reason += ", since it is frozen" if self.director.is_frozen(name) else ""
         effects = [*self.members.become(name, State.UNRESPONSIVE, reason), *self._failed(member)]
+        if self.director.is_pausing(name):
+            return effects
         if self.plan.on_failure == "restart":
             return effects + self._done(self.director.kill(name, now), now)
         if self.plan.on_failure == "stop":
