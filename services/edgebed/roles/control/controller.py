@@ -237,8 +237,10 @@ class Controller:
             elif isinstance(record, Evaluated) and record.final:
                 reason = self.stopping.reason or f"the model is final at update {record.version}"
                 effects += self._end("completed", reason, now)
+            elif isinstance(record, Evaluated) and self.phase is Phase.RUNNING:
+                effects += self.stopping.measured(record)
             elif isinstance(record, Evaluated):
-                effects += self.stopping.measured(record) if self.phase is Phase.RUNNING else []
+                self.progress_at_s = now
             elif isinstance(record, Finished) and self.phase is Phase.RUNNING:
                 self.phase = Phase.FINISHING
                 self.progress_at_s = now
