@@ -33,6 +33,11 @@ SCENARIO = {
             ],
             "stop": {"updates": 600},
         },
+        "watched": {
+            "evaluation": {"every": "10 updates"},
+            "faults": [{"freeze": "evaluator", "at": "200ms", "for": "1500ms", "name": "freeze"}],
+            "stop": {"updates": 200},
+        },
         "killed": {"faults": [{"kill": "workers", "at": "300ms", "name": "kill"}], "stop": {"time": "1h"}},
     },
 }
@@ -41,7 +46,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-deaths-")  # gone when the 
 
 @functools.cache
 def trials(runtime: str) -> dict[str, Trial]:
-    """Both trials in that runtime, run once for all tests."""
+    """All trials in that runtime, run once for all tests; the one that fails is the last."""
     run: Run = run_quickly(SCENARIO, runtime=runtime, runs_dir=Path(FOLDER.name) / runtime)
     return run.trials
 
@@ -60,6 +65,15 @@ def test_a_restart_that_is_planned_for_later_does_not_keep_a_dead_node_dead(runt
     assert all(each.was_done for each in done.values())
     assert done["on_failure", "edge-0"].asked_t >= done["kill", "edge-0"].t + 0.2
     assert found.summary.outcome == "completed"
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_the_evaluations_that_are_asked_for_are_made_by_an_evaluator_that_stood_still(runtime: str) -> None:
+    """Training goes on meanwhile, and past the end of what is due; models wait at the server."""
+    found = trials(runtime)["watched"]
+
+    assert found.series.evaluations.version.tolist() == [*range(0, 200, 10), 200]
+    assert not [warning for warning in found.summary.warnings if "skipped" in warning]
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)

@@ -370,7 +370,7 @@ class ServerPlan(LinkedPlan, frozen=True, kw_only=True, tag="server"):
     checkpoint_every_updates: int | None = None
     """Updates from one checkpoint to the next, from which the server can be restored."""
     checkpoint_every_s: float | None = None
-    evaluate_every_updates: int | None = None
+    due_every_updates: int | None = None
     """Updates from one version that the evaluator measures to the next; None: it measures at times."""
     durability: Durability = "none"
     """What becomes of an update that was answered, when the server dies."""

@@ -166,7 +166,7 @@ def _server_need(node: ServerPlan, workers: int, model: int, *, shaped: bool) ->
 
 def _due_models(node: ServerPlan, model: int) -> dict[str, int]:
     """Bytes of the models that wait for the evaluator at most."""
-    every, last = node.evaluate_every_updates, node.stop_updates
+    every, last = node.due_every_updates, node.stop_updates
     if every is None:
         return {}
     due = room_for(model) if last is None else min(room_for(model), last // every + 1)

@@ -108,7 +108,7 @@ class ShardServer:
         """(w,) weights of that model."""
         self.newest = self.version
         """Step that the present history has come to, as models show; what is beyond it will be measured again."""
-        self.due = DueModels(plan.evaluate_every_updates, theta.nbytes)
+        self.due = DueModels(plan.due_every_updates, theta.nbytes)
         self.pulls: dict[str, int] = {}
         """Versions that waiting evaluators wait for, by connection."""
         self.finished = False

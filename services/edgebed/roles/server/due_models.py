@@ -6,7 +6,8 @@ An evaluator that does not keep up works off what is here, so that which version
 busy the machine is. There is room for so many models as planning counts in the server's memory; where they are more,
 the oldest is given up, and its evaluation is skipped (journal/accounts/skipped_evaluations.py counts it). What the
 evaluator was sent stays here until it asks for a later version: an answer that was lost with a connection can be given
-again.
+again. Nothing waits for an evaluator that was started anew: it asks from version 0 on, and measures the model that there
+is.
 """
 
 from collections import deque
@@ -43,7 +44,12 @@ class DueModels:
             self.waiting.append((model, frames))
 
     def next(self, at_version: int) -> tuple[Model, Sequence[Buffer]] | None:
-        """Return the oldest model of this version or a later one, and forget those before; None: there is none."""
+        """Return the oldest model of this version or a later one, and forget those before; None: there is none.
+
+        Of version 0 there is no later one: whoever asks for that when it is gone has been started anew.
+        """
+        if at_version == 0 and self.waiting and self.waiting[0][0].version > 0:
+            self.waiting.clear()
         while self.waiting and self.waiting[0][0].version < at_version:
             self.waiting.popleft()
         return self.waiting[0] if self.waiting else None

@@ -102,7 +102,7 @@ class ParameterServer:
         self.workers = frozenset(peers)
         self.membership = Membership(plan.silence_s)
         self.answers = Answers(plan, self.aggregation, snapshot)
-        self.due = DueModels(plan.evaluate_every_updates, theta.nbytes)
+        self.due = DueModels(plan.due_every_updates, theta.nbytes)
         self.pulls: dict[str, int] = {}
         """Versions that waiting evaluators wait for, by connection."""
         self.held: list[Held] = []
