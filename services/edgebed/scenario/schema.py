@@ -309,12 +309,8 @@ class ServingSection(LinkSection, Caps):
 class Evaluation(Section):
     """How often the model is measured on the test set.
 
-    In the simulation evaluations take no time and happen at every interval exactly. In processes and containers a model
-    that is due by its number of updates waits at the server for an evaluator that is slower than training, and what
-    still waits when training ends is measured within a minute; so curves, targets and `stop.accuracy` do not
-    depend on how busy the host is, though training may go on for longer until a late evaluation stops it. The server
-    has room for 16 MiB of models that wait, and for two at least. Where more wait the oldest is skipped, which is said.
-    With an interval in time the model of the moment is measured, as often as the evaluator can.
+    In the simulation evaluations take no time and happen at every interval exactly; live, versions that are due wait
+    for an evaluator that is slower than training, and what is skipped all the same is said (see verdict.md).
     """
 
     every: Every = Interval(updates=200)
@@ -452,8 +448,7 @@ class TrialSection(Section):
     """What is done to nodes and links on purpose, and when, e.g. `[{freeze: phones, at: 20s, for: 10s}]`."""
     on_failure: Literal["ignore", "restart", "stop"] = "ignore"
     """What is done when a node has died, or sends no heartbeats: nothing; it is restarted; the trial ends. It ends in
-    any case, and says what can be done, where the server's log is damaged. A freeze that the scenario ends is no
-    death, and a node that a fault will launch, after an absence that has begun, is left to the fault."""
+    any case, and says what can be done, where the server's log is damaged."""
     restart_delay: DurationFromZero = 1.0
     """With `on_failure: restart`: time from the failure to the restart."""
     restart_time: RestartTime = RestartTime()

@@ -100,7 +100,7 @@ def test_many_are_counted_and_the_first_named(tmp_path):
 @pytest.mark.parametrize(("trained_s", "made", "skipped"), [(10.0, 11, 0), (10.0, 10, 0), (10.4, 4, 6), (0.0, 1, 0)])
 def test_evaluations_at_times_are_counted_by_the_time_that_was_trained(tmp_path, trained_s, made, skipped):
     """Each comes an interval after the last; which moments are missing nobody can say."""
-    series = series_of(tmp_path, [1] * 20, range(0, made), end_s=trained_s)
+    series = series_of(tmp_path, [1] * 20, range(made), end_s=trained_s)
     plan = plan_of(evaluate_every_s=1.0)
 
     assert skipped_times(plan, series) == skipped

@@ -6,8 +6,8 @@ An evaluator that does not keep up works off what is here, so that which version
 busy the machine is. There is room for so many models as planning counts in the server's memory; where they are more,
 the oldest is given up, and its evaluation is skipped (journal/accounts/skipped_evaluations.py counts it). What the
 evaluator was sent stays here until it asks for a later version: an answer that was lost with a connection can be given
-again. Nothing waits for an evaluator that was started anew: it asks from version 0 on, and measures the model that there
-is.
+again. Nothing waits for an evaluator that was started anew: it asks from version 0 on, and measures the model that
+there is.
 """
 
 from collections import deque
