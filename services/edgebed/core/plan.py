@@ -370,6 +370,8 @@ class ServerPlan(LinkedPlan, frozen=True, kw_only=True, tag="server"):
     checkpoint_every_updates: int | None = None
     """Updates from one checkpoint to the next, from which the server can be restored."""
     checkpoint_every_s: float | None = None
+    due_every_updates: int | None = None
+    """Updates from one version that the evaluator measures to the next; None: it measures at times."""
     durability: Durability = "none"
     """What becomes of an update that was answered, when the server dies."""
     non_finite: NonFinite = "take"
@@ -455,6 +457,7 @@ class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
     label_counts: tuple[int, ...] = ()
     """Number of its examples with each label."""
     evaluate_every_updates: int | None = None
+    """Updates from one version that is measured to the next; None: it measures at times."""
     evaluate_every_s: float | None = None
 
     link: ClassVar[LinkPlan] = LinkPlan()
@@ -528,6 +531,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     compressing: Literal["", "scaled"] = ""
     """How long a push is compressed on a device with a speed: as much longer as a gradient. Empty: there is none, or
     everywhere as long in edgebed 0.1."""
+
+    @property
+    def evaluator(self) -> EvaluatorPlan:
+        """The plan of the evaluator."""
+        return next(node for node in self.nodes if isinstance(node, EvaluatorPlan))
 
     @property
     def server(self) -> ServerPlan:

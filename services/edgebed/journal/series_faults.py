@@ -121,10 +121,13 @@ class Faults(Fold):
 
 
 def unasked_losses(nodes: Iterable[tuple[float, records.Node]], faults: Iterable[TimedFault]) -> list[records.Node]:
-    """Nodes that died or never came, without those that were killed, or frozen to the end, on purpose."""
+    """Nodes that died or never came, without those that were killed, or frozen to the end, on purpose.
+
+    Of one time, as in a simulation, a fault is before the death that it causes, and that before the launch.
+    """
     events: list[tuple[float, int, records.Node | records.Fault]] = [(t, 1, node) for t, node in nodes]
     events += [
-        (done.t if done.record.action == "launch" else done.asked_t, 0, done.record)
+        (done.t, 2, done.record) if done.record.action == "launch" else (done.asked_t, 0, done.record)
         for done in faults
         if not done.record.problem and done.record.name != ON_FAILURE
     ]

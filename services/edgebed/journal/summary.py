@@ -19,6 +19,7 @@ from edgebed.core.quantities import VERDICTS, count_text
 from edgebed.core.records import ShardPhases
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting
+from edgebed.journal.accounts.skipped_evaluations import skipped_text
 from edgebed.journal.folds import total
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
@@ -383,7 +384,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         unobserved_s=series.unobserved_s,
         unobserved_updates=series.unobserved_updates,
         fidelity=judge(plan, series),
-        warnings=(*_losses(series, set(workers)), *_divergence(series), *_warnings(series)),
+        warnings=(*_losses(series, set(workers)), *_divergence(series), *_warnings(plan, series)),
     )
     is_simulated = series.trial is not None and is_virtual(series.trial.runtime)
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary, is_simulated=is_simulated))
@@ -532,8 +533,10 @@ def _losses(series: Series, workers: set[str]) -> Iterator[str]:
         yield f"and {len(last) - LOST_MAX} more"
 
 
-def _warnings(series: Series) -> Iterator[str]:
-    """Why the accounting does not close."""
+def _warnings(plan: Plan, series: Series) -> Iterator[str]:
+    """What was not measured that should be, and why the accounting does not close."""
+    if skipped := skipped_text(plan, series):
+        yield skipped
     for problem in series.accounting.problems if series.accounting else ():
         yield f"not every {'step' if series.resumed else 'update'} is accounted for: {problem}"
 

@@ -25,6 +25,7 @@ from edgebed.learning.data_sets.registry import DataSet
 from edgebed.learning.models.examined import activation_bytes, constant_bytes
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.shard_memory import CONSTANT_COPIES, MIB, TORCH_BYTES, examples_bytes
+from edgebed.roles.server.due_models import room_for
 from edgebed.scenario.schema import Scenario
 
 PYTHON_BYTES = 30 * MIB  # interpreter, numpy, ZeroMQ, metrics; measured: 27 MiB
@@ -123,9 +124,10 @@ def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
     """Estimated, not measured: memory of a shard, or of a node that serves shards."""
     if node.role in ("server", "store"):
         backups = BACKUP_COPIES * model if node.role == "server" else 0
+        due = _due_models(node, model) if isinstance(node, ServerPlan) else {}
         kept = {"kept by batch": node.shard.kept_bytes} if node.shard and node.role == "store" else {}
         connections = PEER_BYTES * len(plan.workers())
-        return Need({"Python": PYTHON_BYTES, "connections": connections, "backups": backups} | kept)
+        return Need({"Python": PYTHON_BYTES, "connections": connections, "backups": backups} | due | kept)
     assert node.shard is not None
     inputs = data.train_x[:1].nbytes if sees_inputs(node) else 0
     examples = examples_bytes(node.num_examples, inputs)
@@ -159,7 +161,16 @@ def _server_need(node: ServerPlan, workers: int, model: int, *, shaped: bool) ->
     if "downlink" in node.method.parts:
         copies += 2 if aggregation.in_rounds else workers  # what each has
     models = {f"models for {workers} workers": math.ceil(copies * model)}
-    return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models)
+    return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models | _due_models(node, model))
+
+
+def _due_models(node: ServerPlan, model: int) -> dict[str, int]:
+    """Bytes of the models that wait for the evaluator at most."""
+    every, last = node.due_every_updates, node.stop_updates
+    if every is None:
+        return {}
+    due = room_for(model) if last is None else min(room_for(model), last // every + 1)
+    return {"models for the evaluator": due * model}
 
 
 def _keeps_model(node: WorkerPlan) -> bool:

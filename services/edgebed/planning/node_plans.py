@@ -67,6 +67,7 @@ class NodePlanning:
             silence_s=self.trial.deadlines.silence,
             checkpoint_every_updates=every.updates,
             checkpoint_every_s=every.time_s,
+            due_every_updates=self.trial.evaluation.every.updates,
             durability="none" if self.sharding else self.trial.server.durability,
             non_finite=self.trial.server.non_finite,
         )

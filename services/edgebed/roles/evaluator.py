@@ -1,9 +1,10 @@
 """The evaluator: measures the model on the test set at fixed versions, or at fixed times.
 
-It asks the server for a version and gets the model the moment that version is reached (or at once, if training has gone
-past it), so that in every runtime accuracy belongs to an exact version. It uses the management network: watching is no
-traffic of the method's. When its connection had broken, or the server is elsewhere now, it asks again for what it waits
-for.
+It asks the server for a version and gets the model the moment that version is reached, or at once where training has
+gone past it: the server has stored what is due and was not asked for yet, so that in every runtime accuracy belongs to
+an exact version. When training is over it works off what is still stored before it measures the final model, for
+`BACKLOG_S` at most. It uses the management network: watching is no traffic of the method's. When its connection had
+broken, or the server is elsewhere now, it asks again for what it waits for.
 """
 
 import math
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.plan import EvaluatorPlan
+from edgebed.core.recorded.record import LARGEST
 from edgebed.core.records import Diverged, Evaluated
 from edgebed.roles.events import (
     Compute,
@@ -33,6 +35,11 @@ from edgebed.roles.work import EvaluationJob, EvaluationResult
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
 from edgebed.wire.tensors import decode_dense
 
+BACKLOG_S = 60.0
+"""Time after the end of training in which versions are measured that had still to be."""
+BEYOND = LARGEST
+"""A version that training never comes to, so that the final model is sent."""
+
 
 class Evaluator:
     """The heart of the evaluator."""
@@ -44,8 +51,8 @@ class Evaluator:
         """Version that the evaluator waits for, from the beginning on; None: it waits for none."""
         self.idle = False
         """Whether the evaluator waits for the time of the next evaluation."""
-        self.finishing = False
-        """Whether the final model is there, or about to be."""
+        self.finished_s: float | None = None
+        """When the final model was there, or about to be; None: training goes on."""
         self.theta: NDArray[np.float32] | None = None
         """(n,) weights that are being measured."""
         self.has_diverged = False
@@ -76,7 +83,7 @@ class Evaluator:
             self.theta = decode_dense(message.tensors[0], event.frames)
             return [Compute(EvaluationJob(self.theta, message.version, message.final))]
         if isinstance(message, Finish):
-            self.finishing = True
+            self.finished_s = now
             return self._pull(0, now) if self.idle else []
         if isinstance(message, Refuse):
             return [EndNode(f"refused by {message.sender} ({message.code}): {message.reason}")]
@@ -96,11 +103,12 @@ class Evaluator:
         effects: list[Effect] = [*self._diverged(result), Journal(record)]
         if result.final:
             return effects
-        if self.finishing:
-            return effects + self._pull(0, now)
         if self.plan.evaluate_every_updates is not None:
             every = self.plan.evaluate_every_updates
-            return effects + self._pull((result.version // every + 1) * every, now)
+            is_late = self.finished_s is not None and now > self.finished_s + BACKLOG_S
+            return effects + self._pull(BEYOND if is_late else (result.version // every + 1) * every, now)
+        if self.finished_s is not None:
+            return effects + self._pull(0, now)
         assert self.plan.evaluate_every_s is not None
         next_s = self.asked_at_s + self.plan.evaluate_every_s
         if next_s <= now:

@@ -76,10 +76,13 @@ class HealthChecked(msgspec.Struct, frozen=True, gc=False):
 
 
 class Injected(msgspec.Struct, frozen=True, gc=False):
-    """Controller only: what an Inject effect asked for is done, or cannot be."""
+    """Controller only: what an ApplyInjection effect asked for is done, cannot be, or takes no doing any more."""
 
     number: int
     problem: str = ""
+    """Why it could not be done; empty if it is done."""
+    moot: str = ""
+    """Why there was nothing left to do: the node had ended meanwhile, whose NodeExited comes or has come."""
 
 
 class CommandReceived(msgspec.Struct, frozen=True, gc=False):

@@ -236,8 +236,10 @@ refused. The workers that begin training together, or are there when the server 
 one that has not joined after ten seconds is not.
 
 `on_failure: restart` restarts server and evaluator as well as workers. Evaluations that were due while the evaluator
-was away are named in the journal. In processes a run then also outlives the process that forks its nodes and, as root,
-the one that holds their networks: either is started anew, and the nodes that it took along are restarted.
+was away are named in the journal. A node that a fault has killed and will launch is left
+to that fault; one that is planned for later withholds nothing, and a freeze that the scenario ends is no death. In
+processes a run then also outlives the process that forks its nodes and, as root, the one that holds their networks:
+either is started anew, and the nodes that it took along are restarted.
 
 A variant replaces the whole list; an option may change one entry, by its place from 0: `--set faults.2.at=5s`.
 

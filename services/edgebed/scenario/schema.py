@@ -309,8 +309,8 @@ class ServingSection(LinkSection, Caps):
 class Evaluation(Section):
     """How often the model is measured on the test set.
 
-    In the simulation evaluations take no time and happen at every interval exactly; in processes an evaluator that is
-    slower than training skips to the next multiple.
+    In the simulation evaluations take no time and happen at every interval exactly; live, versions that are due wait
+    for an evaluator that is slower than training, and what is skipped all the same is said (see verdict.md).
     """
 
     every: Every = Interval(updates=200)

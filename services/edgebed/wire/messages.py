@@ -99,7 +99,8 @@ class Pull(Message, kw_only=True):
     """Evaluator to server: send the model as soon as it has reached a version."""
 
     at_version: Count
-    """Version to wait for; 0, or any version in the past: at once."""
+    """Version to wait for. One in the past: at once, the oldest that is stored of it and those after it, or else the
+    present one, as for 0 when that is in the past. When training is over, and none is stored: the final model."""
 
 
 class Model(Message, kw_only=True):

@@ -1,5 +1,8 @@
 """Shards and their server, whatever comes first, and whoever dies."""
 
+from collections.abc import Sequence
+
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -20,11 +23,12 @@ from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.core import records
 from edgebed.learning.shards.network import ShardNetwork
 from edgebed.learning.trained import Trained
-from edgebed.roles.events import MessageReceived, Send
+from edgebed.roles.events import MessageReceived, Send, Woken
 from edgebed.roles.layerwise.layer_shard import batch_of
 from edgebed.roles.layerwise.shard_server import ShardServer
 from edgebed.roles.layerwise.shard_work import ShardWork
-from edgebed.wire.messages import Join, Pull
+from edgebed.wire.messages import AnyMessage, Backup, Join, Model, Pull
+from edgebed.wire.tensors import Buffer, encode_dense
 
 BACK_PROPAGATION = back_propagation.rule(back_propagation.Config())
 
@@ -202,3 +206,37 @@ def test_a_server_that_goes_on_from_a_backup_measures_no_model_that_it_has_not()
     effects = [effect for join in joins for effect in later.handle(join, 0.0)]
     told = [effect.message for effect in effects if isinstance(effect, Send)]
     assert [(message.step, message.history) for message in told] == [(before.backup_step, 1_000_000)] * 3
+
+
+def test_copies_of_the_weights_wait_for_a_slow_evaluator_but_for_those_that_are_made_again() -> None:
+    """In order, each with its own weights; a roll-back gives up what is beyond its backup."""
+    plan = Stage(BACK_PROPAGATION, 0).server.plan
+    shard = msgspec.structs.replace(plan.shard, weights_every=2)
+    plan = msgspec.structs.replace(plan, due_every_updates=2, shard=shard)
+    theta = np.zeros(sum(size for _, size in shard.sizes), "f4")
+    server = ShardServer(plan, theta)
+
+    def tell(message: AnyMessage, frames: Sequence[Buffer] = ()) -> list[Model]:
+        effects = server.handle(MessageReceived(message.sender, message, frames, 0), 0.0)
+        return [effect.message for effect in effects if isinstance(effect, Send) and effect.to == "evaluator"]
+
+    def copy(step: int, kind: str = "weights") -> None:
+        for name, size in shard.sizes:
+            tensor, frames = encode_dense(kind, np.full(size, step, "f4"))
+            assert not tell(Backup(sender=name, history=server.history, step=step, tensors=(tensor,)), frames)
+
+    def ask(at: int) -> list[int]:
+        return [model.version for model in tell(Pull(sender="evaluator", at_version=at))]
+
+    for name in NAMES:
+        tell(Join(sender=name, incarnation=1))
+    for step in (2, 4, 6):
+        copy(step)
+    assert [ask(0), ask(2), ask(2), ask(4)] == [[0], [2], [2], [4]]
+    copy(5, "state")
+    server.handle(MessageReceived(NAMES[0], Join(sender=NAMES[0], incarnation=2), [], 0), 0.0)
+    server.handle(Woken("begin 1"), 0.0)
+
+    assert (server.history, ask(6)) == (1, [])
+    ((_, at),) = server.pulls.items()
+    assert at == 6

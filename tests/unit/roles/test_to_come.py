@@ -35,6 +35,37 @@ def test_the_latest_is_that_of_all_which_are_left(acts):
         assert list(to_come.causes()) == [cause for cause, _ in steps]
 
 
+BEGUN = st.tuples(*(st.none() | TIMES,) * 2).map(lambda times: (times[0] or 0.0, times[1]))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(NODES), st.sampled_from(("kill", *RETURNS)), BEGUN, st.sampled_from(["f-1", "f-2"]),
+                  st.booleans()), max_size=12),
+    st.sets(st.integers(0, 11)), TIMES,
+)  # fmt: skip
+def test_who_is_away_or_stands_still_is_told_by_what_undoes_just_that(steps, done, now):
+    """A launch counts once its own fault has begun; a thaw or heal counts for its own fault, or for all."""
+    to_come, left = PendingActions[int](), []
+    for key, (node, action, (asked_s, begun_s), name, undoes_all) in enumerate(steps):
+        cause = Cause(name, "", asked_s, begun_s=begun_s, undoes_all=undoes_all and action in ("thaw", "heal"))
+        to_come.add(key, cause, Injection(node=node, action=action))
+        left.append((key, node, action, cause))
+    for key in done & set(range(len(steps))):
+        to_come.pop(key)
+    left = [each[1:] for each in left if each[0] not in done]
+    for node in NODES:
+        begun = [cause.asked_s if cause.begun_s is None else cause.begun_s for where, action, cause in left
+                 if (where, action) == (node, "launch")]  # fmt: skip
+        assert to_come.is_absent(node, now) == any(begun_s <= now for begun_s in begun)
+        for action in ("thaw", "heal"):
+            undoing = [cause for where, each, cause in left if (where, each) == (node, action)]
+            own = {cause.name for cause in undoing if not cause.undoes_all}
+            for names in (set(), {"f-1"}, {"f-1", "f-2"}):
+                expected = names <= own or any(cause.undoes_all for cause in undoing)
+                assert to_come.is_undone(node, action, names) == expected
+
+
 @given(st.lists(st.tuples(st.booleans(), TIMES), max_size=80))
 def test_what_has_been_removed_is_half_of_the_heap_at_most(acts):
     """So a day of churn does not grow, however often a policy restarts a node."""

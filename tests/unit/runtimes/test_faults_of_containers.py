@@ -11,7 +11,7 @@ from docker.errors import APIError
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import Action, Injection, Method, Part, Plan, Task, WorkerPlan
 from edgebed.roles.events import Injected
-from edgebed.runtimes.containers.container import FREEZE_TRIES, Container
+from edgebed.runtimes.containers.container import ENDED, FREEZE_TRIES, Container
 from edgebed.runtimes.containers.launcher import ContainerLauncher, Life
 
 DEADLINE_S = 20.0
@@ -188,7 +188,7 @@ def test_nothing_is_done_to_a_node_that_has_ended(engine, container, told) -> No
     engine.allowed.release()
 
     answers = [told.get(timeout=DEADLINE_S) for _ in range(3)]
-    assert answers == [Injected(3, "edge-0 has ended"), Injected(1), Injected(2, "edge-0 has ended")]
+    assert answers == [Injected(3, moot=ENDED), Injected(1), Injected(2, moot=ENDED)]
     assert engine.did == [("pause", None)]
 
 

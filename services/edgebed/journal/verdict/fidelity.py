@@ -1,7 +1,7 @@
 """The verdict on a trial: did the conditions that its plan asks for hold, as far as they were measured? Pure.
 
     plan, series --> rows of what was asked, held, measured --> rules --> `trusted`, or `degraded` and why
-                     measured.py                                fault_, link_, traffic_, host_rules.py
+                     measured.py                                fault_, evaluation_, link_, traffic_, host_rules.py
 
 In a simulation links and caps are a model, which nobody measures: what holds there is `modelled`, and the rules about
 faults alone can degrade it.
@@ -18,10 +18,12 @@ import msgspec
 
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import is_virtual
+from edgebed.journal.accounts.skipped_evaluations import skipped_text
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.verdict.controller_rules import CONTROLLER_RULES
+from edgebed.journal.verdict.evaluation_rules import EVALUATION_RULES
 from edgebed.journal.verdict.fault_rules import FAULT_RULES
 from edgebed.journal.verdict.findings import Judged, Observed, can_be_spoiled
 from edgebed.journal.verdict.host_rules import HOST_RULES
@@ -74,7 +76,9 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
         return None
     trial = _observed(plan, series)
     is_simulated = is_virtual(series.trial.runtime)
-    rules = FAULT_RULES if is_simulated else (*FAULT_RULES, *CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES)
+    rules = (*FAULT_RULES, *EVALUATION_RULES)
+    if not is_simulated:
+        rules = (*rules, *CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES)
     findings = [finding for rule in rules for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
     advice = dict.fromkeys(finding.advice for finding in findings if finding.advice)
@@ -112,6 +116,7 @@ def _observed(plan: Plan, series: Series) -> Observed:
         unobserved_s=unobserved_s(plan, series),
         faults=series.faults,
         missed=missed_faults(plan, series),
+        skipped=skipped_text(plan, series),
         lost=tuple(node for node in losses if node.name not in watching),
         traffic=series.traffic[-1][1] if series.traffic else None,
         trained_s=series.trained_s,

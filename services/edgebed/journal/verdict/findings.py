@@ -78,6 +78,8 @@ class Observed:
     """What was done to nodes on purpose."""
     missed: tuple[Missed, ...] = ()
     """Faults that were to be done, and were not, since training had ended."""
+    skipped: str = ""
+    """Evaluations that were due, and were not made, in words; empty if all were."""
     lost: tuple[records.Node, ...] = ()
     """Nodes that died during training, or never came, unasked."""
     traffic: records.Traffic | None = None

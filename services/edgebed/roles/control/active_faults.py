@@ -1,5 +1,6 @@
 """What has been done to a node on purpose and not been undone; by whom, since several faults may do the same."""
 
+import math
 from typing import NamedTuple
 
 import msgspec
@@ -9,6 +10,9 @@ from edgebed.roles.control.members import Member, State
 from edgebed.roles.control.to_come import Cause
 
 BY_HAND = "by hand"
+INSTANT_S = 1e-3  # no real node is launched twice in a millisecond
+LAUNCHES_MAX = 100
+"""Launches of a node within an instant; with more of them, virtual time does not go on."""
 OF_NEXT_INCARNATION = (*LINK_ACTIONS, "cpus")
 """Actions that can be done to a node that is not there: its next incarnation has them."""
 
@@ -33,6 +37,10 @@ class ActiveFaults(msgspec.Struct):
     """Whether the node is being killed."""
     launch: Cause | None = None
     """Why the node is to be launched when it has ended."""
+    instant_s: float = -math.inf
+    """When the instant began in which the node was launched last."""
+    launches: int = 0
+    """Launches of the node in that instant."""
 
     @property
     def changed(self) -> Deviation:
@@ -66,6 +74,18 @@ class ActiveFaults(msgspec.Struct):
             case "cpus":
                 self.cpus = injection.cpus
         return ""
+
+    def launched(self, now: float) -> str:
+        """Note a launch; say why there is to be none, empty if there may be one."""
+        if now - self.instant_s > INSTANT_S:
+            self.instant_s, self.launches = now, 0
+        self.launches += 1
+        if self.launches <= LAUNCHES_MAX:
+            return ""
+        return (
+            f"it has been launched {LAUNCHES_MAX} times at {self.instant_s:g} s, so that time does not go on: let a "
+            "restart take time (`delay`, `restart_delay`, `restart_time`), or the fault happen less often"
+        )
 
     def take_back(self, cause: Cause, injection: Injection, before: Deviation) -> list[Injection]:
         """Note that a step could not be done; return what holds instead, for nodes that were told of it."""

@@ -249,8 +249,10 @@ class Controller:
             elif isinstance(record, Evaluated) and record.final:
                 reason = self.stopping.reason or f"the model is final at update {record.version}"
                 effects += self._end("completed", reason, now)
+            elif isinstance(record, Evaluated) and self.phase is Phase.RUNNING:
+                effects += self.stopping.measured(record)
             elif isinstance(record, Evaluated):
-                effects += self.stopping.measured(record) if self.phase is Phase.RUNNING else []
+                self.progress_at_s = now
             elif isinstance(record, Finished) and self.phase is Phase.RUNNING:
                 self.phase = Phase.FINISHING
                 self.progress_at_s = now
@@ -334,6 +336,8 @@ class Controller:
         name, reason = member.plan.node, f"no sign of life for {MISSED_MAX * self.plan.check_s:g} s"
         reason += ", since it is frozen" if self.director.is_frozen(name) else ""
         effects = [*self.members.become(name, State.UNRESPONSIVE, reason), *self._failed(member)]
+        if self.director.is_pausing(name):
+            return effects
         if self.plan.on_failure == "restart":
             return effects + self._done(self.director.kill(name, now), now)
         if self.plan.on_failure == "stop":

@@ -58,7 +58,10 @@ class Director:
 
     def woken(self, token: str, now: float) -> list[Effect]:
         """Do the step that is due at this token."""
-        return self.injector.ask(*self.steps.pop(token), now)
+        cause, injection = self.steps.pop(token)
+        if cause.name == ON_FAILURE and self._is_away(injection.node, now):
+            return []
+        return self.injector.ask(cause, injection, now)
 
     def finished(self) -> None:
         """Begin nothing of the plan any more: training has ended. Who is away is still brought back, as planned."""
@@ -72,11 +75,11 @@ class Director:
         return bool(is_away.get(injection.action))
 
     def restart(self, node: str, now: float) -> list[Effect]:
-        """Launch a node that has died after the policy's delay, unless it will be anyhow."""
-        if self.returns_s(node, "launch") is not None:
+        """Launch a node that has died after the policy's delay, unless a fault then keeps it away, and launches it."""
+        if self._is_away(node, now):
             return []
         due_s = now + self.plan.restart_delay_s
-        return self._later(Cause(ON_FAILURE, "it died", due_s), Injection(node=node, action="launch"))
+        return self._later(Cause(ON_FAILURE, "it died", due_s, begun_s=now), Injection(node=node, action="launch"))
 
     def kill(self, node: str, now: float) -> list[Effect]:
         """End a node that does not answer, so that the policy can launch it."""
@@ -104,16 +107,28 @@ class Director:
 
     # --- who comes back -----------------------------------------------------------------------------------------
 
+    def _is_away(self, node: str, now: float) -> bool:
+        """Whether a launch is to come, or under way, that ends an absence: one whose own kill has been asked for."""
+        return self.steps.is_absent(node, now) or self.injector.asked.latest_s(node, "launch") is not None
+
     def is_stopped(self, node: str) -> bool:
         """Whether a node is frozen, or cut off, by the scenario, with nothing to come that undoes it.
 
         A policy of restarting undoes a freeze: it finds that the node sends no heartbeats.
         """
         world, is_restarted = self.injector.worlds[node], self.plan.on_failure == "restart"
-        by_plan = world.frozen_by and BY_HAND not in world.frozen_by and not is_restarted
-        frozen = by_plan and self.returns_s(node, "thaw") is None
-        cut = world.cut_by and BY_HAND not in world.cut_by and self.returns_s(node, "heal") is None
-        return bool(frozen or cut)
+        frozen = BY_HAND not in world.frozen_by and not is_restarted and not self.is_thawed(node)
+        cut = BY_HAND not in world.cut_by and not self.steps.is_undone(node, "heal", world.cut_by)
+        return frozen or cut
+
+    def is_thawed(self, node: str) -> bool:
+        """Whether all that freezes a node, if anything does, ends by the plan."""
+        return self.steps.is_undone(node, "thaw", self.injector.worlds[node].frozen_by)
+
+    def is_pausing(self, node: str) -> bool:
+        """Whether a node is frozen, and goes on by the plan."""
+        is_going_on = self.injector.asked.latest_s(node, "thaw") is not None
+        return is_going_on or (self.is_frozen(node) and self.is_thawed(node))
 
     def is_frozen(self, node: str) -> bool:
         """Whether a node has been frozen and not thawed."""

@@ -1,6 +1,6 @@
 """Evaluations that could not be made while the evaluator was away: the controller notes which ones are missing."""
 
-from edgebed.core.plan import EvaluatorPlan, Plan
+from edgebed.core.plan import Plan
 from edgebed.core.records import Evaluated, Note
 from edgebed.roles.events import Effect, Journal
 
@@ -10,7 +10,7 @@ class Evaluations:
 
     def __init__(self, plan: Plan, last: tuple[float, int] | None = None) -> None:
         """`last`: seconds of training and version of a resumed trial's last evaluation; None: there is none."""
-        self.evaluator = next(node for node in plan.nodes if isinstance(node, EvaluatorPlan))
+        self.evaluator = plan.evaluator
         self.has_shards = plan.server.shard is not None
         self.last = last
         self.incarnation = 1

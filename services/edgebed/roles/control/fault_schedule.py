@@ -69,4 +69,8 @@ class FaultSchedule:
         for k, step in enumerate(fault.steps):
             waiting = reached.sender if reached and k == 0 else ""
             undoes_all = k == 0 and step.injection.action in ("thaw", "heal")
-            yield Cause(fault.name, text, at_s + step.after_s, waiting, undoes_all=undoes_all), step.injection
+            begun_s = at_s if k else None
+            yield (
+                Cause(fault.name, text, at_s + step.after_s, waiting, undoes_all=undoes_all, begun_s=begun_s),
+                step.injection,
+            )

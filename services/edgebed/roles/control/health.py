@@ -35,6 +35,8 @@ class Health:
 
         `recurs`: whoever is started in its place dies for the same reason.
         """
+        if endless := self.director.injector.endless:
+            return endless
         if self._comes_back(member) and not recurs:
             return ""
         if member.plan.shard is not None and member.plan.role != "server":
@@ -45,6 +47,8 @@ class Health:
 
     def why_over(self) -> str:
         """Say why nobody can train any more, now that something was done to nodes; empty if somebody can."""
+        if endless := self.director.injector.endless:
+            return endless
         for name, member in self.members.items():
             if member.plan.is_vital and member.plan.role != "evaluator" and self.director.is_stopped(name):
                 who = "the server" if name == "server" else name

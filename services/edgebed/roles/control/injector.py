@@ -30,6 +30,8 @@ class Injector:
         """Steps under way by the number of the effect that asks for them."""
         self.before: dict[int, Deviation] = {}
         """Settings not as planned that a node had before each of these steps."""
+        self.endless = ""
+        """Why the trial would not come to an end; empty if it does."""
         self.tickets = Tickets()
         self.count = 0
 
@@ -50,6 +52,9 @@ class Injector:
         moot = world.moot(injection, member) or overlap
         if moot:
             return self._settle(cause, injection, moot=moot)
+        if injection.action == "launch" and (problem := world.launched(now)):
+            self.endless = f"{cause.name} does not end: {injection.node}: {problem}"
+            return self._settle(cause, injection, problem=problem)
         world.ending |= injection.action == "kill"
         return self._inject(cause, injection, before)
 
@@ -69,11 +74,13 @@ class Injector:
         return effects + self._answer(event.ticket)
 
     def injected(self, event: Injected) -> list[Effect]:
-        """Act on a step that is done, or could not be."""
+        """Act on a step that is done, could not be, or came to a node that had ended: it, too, is as was asked."""
         cause, injection = self.asked.pop(event.number)
         before, world = self.before.pop(event.number), self.worlds[injection.node]
         if not event.problem:
-            return self._settle(cause, injection)
+            if injection.action == "thaw":
+                self.members[injection.node].missed = 0  # its heartbeats come again from here on
+            return self._settle(cause, injection, moot=event.moot)
         untold = [effect for holds in world.take_back(cause, injection, before) for effect in self._tell(holds)]
         settled = self._settle(cause, injection, problem=event.problem)
         if injection.action == "kill" and world.launch:  # there is no end that it could wait for
@@ -98,10 +105,19 @@ class Injector:
         return effects
 
     def close(self) -> list[Effect]:
-        """End with the trial: users who wait hear that nothing is done any more."""
+        """End with the trial: users who wait hear that nothing is done any more.
+
+        What else is under way happens still, and is recorded; the trial may have ended by it, as by its last worker's
+        kill. A launch comes to nothing.
+        """
+        done = [
+            Journal(_record(cause, injection))
+            for cause, injection in self.asked.all.values()
+            if injection.action != "launch" and cause.ticket is None and not cause.again
+        ]
         self.asked.clear()
         self.before.clear()
-        return self.tickets.close()
+        return [*done, *self.tickets.close()]
 
     def proceed(self, node: str) -> list[Effect]:
         """Let a worker go on that stands where a fault waited for it."""
@@ -130,17 +146,7 @@ class Injector:
         if cause.again:
             text = f"{injection.node}: {injection.action} could not be done to its new life: {problem}"
             return [Journal(Note(text=text))] if problem else []
-        record = Fault(
-            name=cause.name,
-            action=injection.action,
-            target=injection.node,
-            asked_s=round(cause.asked_s, 6),
-            trigger=cause.trigger,
-            change=change_text(injection),
-            problem=problem,
-            moot=moot,
-        )
-        effects: list[Effect] = [Journal(record)]
+        effects: list[Effect] = [Journal(_record(cause, injection, problem, moot))]
         if cause.waiting and (problem or moot or injection.action not in ("kill", "memory")):
             effects += self.proceed(cause.waiting)
         if cause.ticket is not None:
@@ -155,6 +161,19 @@ class Injector:
             return []
         under_way = [*self.asked.causes(), *(world.launch for world in self.worlds.values() if world.launch)]
         return [] if any(cause.ticket == ticket for cause in under_way) else self.tickets.answer(ticket)
+
+
+def _record(cause: Cause, injection: Injection, problem: str = "", moot: str = "") -> Fault:
+    return Fault(
+        name=cause.name,
+        action=injection.action,
+        target=injection.node,
+        asked_s=round(cause.asked_s, 6),
+        trigger=cause.trigger,
+        change=change_text(injection),
+        problem=problem,
+        moot=moot,
+    )
 
 
 def impossible(injection: Injection, member: Member) -> str:

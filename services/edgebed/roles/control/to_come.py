@@ -5,7 +5,7 @@ is remembered for each node and action, and not looked for.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 from heapq import heapify, heappop, heappush
 from typing import Generic, TypeVar
 
@@ -16,6 +16,8 @@ from edgebed.core.plan import Action, Injection
 ON_FAILURE = "on_failure"
 RETURNS = ("launch", "thaw", "heal")
 """Actions that bring a node back."""
+BEGUN, UNDOES_ALL = "begun", ""
+"""Parts of the keys of steps; see `_subjects`."""
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -34,6 +36,8 @@ class Cause(msgspec.Struct, frozen=True):
     """Whether the step had been done to the incarnation before: no news."""
     undoes_all: bool = False
     """Whether the step is a thaw or heal of its own, which ends what any fault has done."""
+    begun_s: float | None = None
+    """When the first step of the same fault was to be done, in seconds of the trial; None: this is the first."""
 
 
 class Latest:
@@ -73,7 +77,7 @@ class PendingActions(Generic[Key]):
     def __init__(self) -> None:
         self.all: dict[Key, tuple[Cause, Injection]] = {}
         self.latest: defaultdict[Hashable, Latest] = defaultdict(Latest)
-        """Times by node and action; of RETURNS, all that brings a node back, but for what a policy does."""
+        """Times by what they are of, as `_subjects` has it."""
 
     def __contains__(self, key: object) -> bool:
         """Whether the step of this key is still to be done."""
@@ -86,14 +90,14 @@ class PendingActions(Generic[Key]):
     def add(self, key: Key, cause: Cause, injection: Injection) -> None:
         """Add a step, to be done at `cause.asked_s`."""
         self.all[key] = cause, injection
-        for subject in _subjects(cause, injection):
-            self.latest[subject].add(cause.asked_s)
+        for subject, time_s in _subjects(cause, injection):
+            self.latest[subject].add(time_s)
 
     def pop(self, key: Key) -> tuple[Cause, Injection]:
         """Remove and return a step that is no longer to be done."""
         cause, injection = self.all.pop(key)
-        for subject in _subjects(cause, injection):
-            self.latest[subject].remove(cause.asked_s)
+        for subject, time_s in _subjects(cause, injection):
+            self.latest[subject].remove(time_s)
         return cause, injection
 
     def clear(self) -> None:
@@ -109,6 +113,17 @@ class PendingActions(Generic[Key]):
         """Return when `action` is to be done to a node for the last time; None: it is not."""
         return self._latest_s((node, action))
 
+    def is_absent(self, node: str, now: float) -> bool:
+        """Whether a fault that has begun is to launch a node: its kill has been asked for, its launch has not."""
+        first = self._latest_s((node, BEGUN))
+        return first is not None and -first <= now
+
+    def is_undone(self, node: str, action: Action, names: Collection[str]) -> bool:
+        """Whether `action`, thaw or heal, is to come for each of these faults by name, or one that undoes them all."""
+        if self._latest_s((node, action, UNDOES_ALL)) is not None:
+            return True
+        return all(self._latest_s((node, action, name)) is not None for name in names)
+
     def last_return_s(self) -> float | None:
         """Return when the last node that the plan, or the user, brings back is brought back; None: there is none."""
         return self._latest_s(RETURNS)
@@ -117,8 +132,18 @@ class PendingActions(Generic[Key]):
         return self.latest[subject].latest_s() if subject in self.latest else None
 
 
-def _subjects(cause: Cause, injection: Injection) -> Iterator[Hashable]:
-    """Yield the keys by which a step is indexed."""
-    yield injection.node, injection.action
-    if injection.action in RETURNS and cause.name != ON_FAILURE:
-        yield RETURNS
+def _subjects(cause: Cause, injection: Injection) -> Iterator[tuple[Hashable, float]]:
+    """Yield the keys by which a step is indexed, each with a time.
+
+    By node and action: when it is due. By RETURNS: when whatever brings a node back is due, but for what a policy does.
+    By node and BEGUN: when a launch's fault begins, negated, since the first is asked for. By node, action and name of
+    the fault: when a thaw or heal is due; without a name where it undoes all.
+    """
+    node, action = injection.node, injection.action
+    yield (node, action), cause.asked_s
+    if action in RETURNS and cause.name != ON_FAILURE:
+        yield RETURNS, cause.asked_s
+    if action == "launch":
+        yield (node, BEGUN), -(cause.asked_s if cause.begun_s is None else cause.begun_s)
+    elif action in RETURNS:
+        yield (node, action, UNDOES_ALL if cause.undoes_all else cause.name), cause.asked_s

@@ -7,7 +7,8 @@ A backup is whole or nothing: only when that of the last shard has come does it 
 shards always resume from one and the same step (Tong et al. 2016, Layer-wise asynchronous training of neural networks
 with synthetic gradients, section 6, describe it and leave it undone).
 
-The model is the shards' weights one after the other; the evaluator is sent what copies of one step make together.
+The model is the shards' weights one after the other; the evaluator is sent what copies of one step make together. What
+it has not asked for yet waits for it, unless a roll-back makes it again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,7 @@ from edgebed.roles.events import (
     unexpected,
 )
 from edgebed.roles.layerwise.histories import HISTORIES
+from edgebed.roles.server.due_models import DueModels
 from edgebed.roles.server.membership import JoinId, Membership
 from edgebed.wire.messages import (
     Backup,
@@ -106,9 +108,12 @@ class ShardServer:
         """(w,) weights of that model."""
         self.newest = self.version
         """Step that the present history has come to, as models show; what is beyond it will be measured again."""
+        self.due = DueModels(plan.due_every_updates, theta.nbytes)
         self.pulls: dict[str, int] = {}
         """Versions that waiting evaluators wait for, by connection."""
         self.finished = False
+        if self.version == 0:
+            self.due.add(*self._whole())
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """React to a message, a connection that broke, or one that is not coming back."""
@@ -132,8 +137,7 @@ class ShardServer:
         if isinstance(message, Backup):
             return self._backup(event, message)
         if isinstance(message, Pull):
-            self.pulls[event.peer] = self._due(message.at_version)
-            return self._answer_pulls()
+            return self._pull(event.peer, self._due(message.at_version))
         if isinstance(message, Finish):
             return self._finish(message.reason)
         if isinstance(message, RollBack):
@@ -180,6 +184,7 @@ class ShardServer:
         self.coming.clear()
         self.copies.clear()
         self.newest = min(self.newest, self.backup_step)
+        self.due.give_up(self.backup_step)
         self.pulls = {peer: self._due(at) for peer, at in self.pulls.items()}
         effects: list[Effect] = [Journal(Resumed(history=self.history, step=self.backup_step, reason=reason))]
         for shard, peer in self.membership.peers.items():
@@ -232,6 +237,7 @@ class ShardServer:
         self.theta = np.concatenate([pieces[shard] for shard, size in self.sizes.items() if size])
         if step == self.steps:
             return self._finish(f"{step} steps were made")
+        self.due.add(*self._whole())
         return self._answer_pulls()
 
     # --- answers and the end ------------------------------------------------------------------------------------
@@ -241,15 +247,25 @@ class ShardServer:
         every = self.plan.shard.weights_every if self.plan.shard else None
         return min(at, (max(self.newest, 0) // every + 1) * every) if every else at
 
+    def _pull(self, peer: str, at: int) -> list[Effect]:
+        """Answer an evaluator with a model that waits for it, or when that version is made."""
+        if due := self.due.next(at):
+            return [Send(peer, *due)]
+        self.pulls[peer] = at
+        return self._answer_pulls()
+
     def _answer_pulls(self) -> list[Effect]:
         due = [peer for peer, at in self.pulls.items() if self.finished or at <= self.newest]
         if not due:
             return []
-        tensor, frames = self._encoded()
-        model = Model(sender=self.plan.node, version=self.version, final=self.finished, tensors=(tensor,))
+        whole = self._whole()
         for peer in due:
             del self.pulls[peer]
-        return [Send(peer, model, frames) for peer in due]
+        return [Send(peer, *whole) for peer in due]
+
+    def _whole(self) -> tuple[Model, Sequence[Buffer]]:
+        tensor, frames = self._encoded()
+        return Model(sender=self.plan.node, version=self.version, final=self.finished, tensors=(tensor,)), frames
 
     def _finish(self, reason: str) -> list[Effect]:
         if self.finished:

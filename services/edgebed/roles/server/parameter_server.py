@@ -1,7 +1,7 @@
 """The parameter server: holds the model, has every push applied, answers with the model.
 
     Join, Push ---> [ refuse? ] ---> aggregation ---> Model to whom the method lets go on
-    Pull (evaluator) ---> held until the version asked for is reached
+    Pull (evaluator) ---> held until the version asked for is reached; a due version waits for a slow evaluator
     silence, a broken connection ---> the worker has left: its state is released, nobody waits for it
 
 The controller tells it which workers begin, and in which incarnation. Of all else it believes the data network alone,
@@ -41,6 +41,7 @@ from edgebed.roles.events import (
     unexpected,
 )  # fmt: skip
 from edgebed.roles.server.answers import Answers
+from edgebed.roles.server.due_models import DueModels
 from edgebed.roles.server.entries import (
     Accepted,
     AnyEntry,
@@ -101,6 +102,7 @@ class ParameterServer:
         self.workers = frozenset(peers)
         self.membership = Membership(plan.silence_s)
         self.answers = Answers(plan, self.aggregation, snapshot)
+        self.due = DueModels(plan.due_every_updates, theta.nbytes)
         self.pulls: dict[str, int] = {}
         """Versions that waiting evaluators wait for, by connection."""
         self.held: list[Held] = []
@@ -157,6 +159,8 @@ class ParameterServer:
         if isinstance(message, Join):
             return self._joins(event, message)
         if isinstance(message, Pull):
+            if due := self.due.next(message.at_version):
+                return [Send(event.peer, *due)]
             self.pulls[event.peer] = message.at_version
             return self._answer_pulls()
         if isinstance(message, Failed):
@@ -280,7 +284,9 @@ class ParameterServer:
         for worker in start.workers:
             if worker in self.workers and self.membership.expect(worker, self.now):
                 self.aggregation.expected(worker)
-        return [*effects, *self._finish_if_reached()]
+        effects += self._finish_if_reached()
+        self._keep_if_due(self.aggregation.version - 1)
+        return effects
 
     def _joins(self, event: MessageReceived, join: Join) -> list[Effect]:
         worker, join_id = join.sender, JoinId(join.incarnation, join.joins)
@@ -420,6 +426,7 @@ class ParameterServer:
         self.answers.changed(applied.changed)
         effects += self._finish_if_reached()
         effects += self._answer(*applied.released)
+        self._keep_if_due(before)
         effects += self._answer_pulls()
         every = self.plan.checkpoint_every_updates
         return effects + (
@@ -442,6 +449,11 @@ class ParameterServer:
                 self.sent_bytes += message_bytes(model, frames)
                 effects.append(Send(peer, model, frames))
         return effects
+
+    def _keep_if_due(self, before: int) -> None:
+        """Let the present model wait for the evaluator if it is due; `before` is the version of the model before it."""
+        if not self.finished and self.due.is_due(before, self.aggregation.version):
+            self.due.add(*self.answers.whole())
 
     def _answer_pulls(self) -> list[Effect]:
         if not self.pulls:

@@ -28,6 +28,7 @@ from edgebed.runtimes.containers.engine import explained
 from edgebed.runtimes.containers.links import Helper, Links
 
 FREEZE_TRIES = 5
+ENDED = "its container has ended"
 UNLUCKY = "unable to freeze"
 """Text of an error: with version 1 of cgroups a busy machine may keep the engine from freezing a container, which then
 runs on."""
@@ -73,7 +74,7 @@ class Container:
             self.open.add(number)
             if self._ask((number, injection)):
                 return
-        self._answer(number, self._ended())
+        self._answer(Injected(number, moot=ENDED))
 
     def cap(self) -> None:
         """Have the node's CPU cap set, once: it is built. Never blocks; a failure is told as an error."""
@@ -113,7 +114,7 @@ class Container:
             self.asked.put(None)
         self.link_is_set.set()  # nobody waits for the link any more
         if self.killing is not None:
-            self._answer(self.killing)
+            self._answer(Injected(self.killing))
         if self.helper:
             self.links.forget(self.helper)
 
@@ -140,7 +141,7 @@ class Container:
             number, injection = asked
             if injection.action == "kill":
                 self.killing = number
-            self._answer(number, self._problem_of(number, injection))
+            self._answer(self._done(number, injection))
 
     def _hold_cap(self) -> None:
         """Set the cap that is asked for by now."""
@@ -156,18 +157,18 @@ class Container:
     def _set_cap(self) -> None:
         self.client.api.update_container(self.id, **limits.cpu_settings(self.cpus))
 
-    def _problem_of(self, number: int, injection: Injection) -> str:
-        """Do an action; return why it could not be done, or nothing."""
+    def _done(self, number: int, injection: Injection) -> Injected:
+        """Do an action, unless the node has ended, and return what came of it."""
         try:
             if self.has_ended:
-                return self._ended()
+                return Injected(number, moot=ENDED)
             with explained(f"the container of {self.node.node}"):
                 self._do(number, injection)
         except EdgebedError as error:
-            return self._ended() if self.has_ended else str(error)
+            return Injected(number, moot=ENDED) if self.has_ended else Injected(number, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the controller waits for an answer
-            return reason(error)
-        return ""
+            return Injected(number, reason(error))
+        return Injected(number)
 
     def _do(self, number: int, injection: Injection) -> None:
         api = self.client.api
@@ -217,12 +218,9 @@ class Container:
         except (DockerException, requests.RequestException, OSError):  # removed, or its host does not answer
             return False
 
-    def _ended(self) -> str:
-        return f"{self.node.node} has ended"
-
-    def _answer(self, number: int, problem: str = "") -> None:
+    def _answer(self, answer: Injected) -> None:
         with self.lock:
-            if number not in self.open:
+            if answer.number not in self.open:
                 return  # a kill: the output had ended before the engine answered
-            self.open.remove(number)
-        self.tell(Injected(number, problem))
+            self.open.remove(answer.number)
+        self.tell(answer)

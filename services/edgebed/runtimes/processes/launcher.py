@@ -38,6 +38,7 @@ from edgebed.emulation.resources import CgroupUsage
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.processes.forking import ForkServer
 
+ENDED = "its process has ended"
 STARTS_MAX = 3
 """Times that a fork server is started anew without having forked a node before it is given up."""
 SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
@@ -208,7 +209,7 @@ class ProcessLauncher:
             elif "signalled" in said:
                 if (number := said["signalled"]) is not None:
                     self.signalling.discard(number)
-                    yield Injected(number, "its process has ended" if said["gone"] else "")
+                    yield Injected(number, moot=ENDED if said["gone"] else "")
             elif self.pids.get(said["exited"]) == said["pid"]:
                 del self.pids[said["exited"]]
                 yield NodeExited(said["exited"], self._how_it_ended(said["exited"], said["reason"]))
@@ -232,7 +233,7 @@ class ProcessLauncher:
         for command in self.launching.values():
             self.forker.order(command)
         for number in sorted(signalling):
-            yield Injected(number, "its process has ended")
+            yield Injected(number, moot=ENDED)
         for node in nodes:
             yield NodeExited(node, self._how_it_ended(node, reason))
 
@@ -257,7 +258,7 @@ class ProcessLauncher:
             self.signalling.add(number)
             self.forker.order({"signal": signum, "pid": self.pids[node], "number": number})
         else:
-            self._tell(Injected(number, f"{node} has no process"))
+            self._tell(Injected(number, moot=ENDED))
 
     def _cap(self, node: NodePlan, cpus: float | None) -> str:
         """Cap a node's CPU from now on, or once it is built; None: as planned. Return why not, empty if it can be."""

@@ -6,6 +6,7 @@ from edgebed.core import chance
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.emulation.model.cpu_quota import PERIOD_S, CpuQuota
 from edgebed.roles.events import Compute
+from edgebed.roles.server.due_models import room_for
 from edgebed.roles.work import GradientJob, Job
 from edgebed.runtimes.device_time import job_time_s
 from edgebed.runtimes.simulation.arena import Arena
@@ -19,8 +20,8 @@ class SimulatedDevices:
     def __init__(self, plan: Plan, theta: np.ndarray, run_job: Run, processes: int) -> None:
         """`theta` is a model of the trial; `run_job` does a node's job, here or in a forked process."""
         # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model;
-        # children of the pool may hold both for cancelled work
-        slots = 2 * len(plan.nodes) + 8 + 2 * IN_FLIGHT * BATCH * processes
+        # children of the pool may hold both for cancelled work; others wait for the evaluator
+        slots = 2 * len(plan.nodes) + 8 + 2 * IN_FLIGHT * BATCH * processes + room_for(theta.nbytes)
         self.arena = Arena(len(theta), slots)
         self.pool = Pool(run_job, processes, self.arena)
         self.plans = {node.node: node for node in plan.nodes}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from edgebed.core.last_words import out_of_memory
 from edgebed.core.plan import Injection
-from edgebed.roles.events import Event, NodeExited
+from edgebed.roles.events import ApplyInjection, Event, Injected, NodeExited
 from edgebed.runtimes.simulation.devices import SimulatedDevices
 from edgebed.runtimes.simulation.fleet import Fleet
 from edgebed.runtimes.simulation.simulated_network import SimulatedNetwork
@@ -36,27 +36,27 @@ class SimulatedLauncher:
         self.fleet[node] = incarnation = SimulatedIncarnation(node, self.devices.plans[node])
         self.fleet.agenda.add(self.fleet.agenda.now + after_s, incarnation, Up())
 
-    def inject(self, injection: Injection) -> str:
-        """Do an action to a node; return why that is impossible, empty if it is done."""
-        node = injection.node
+    def inject(self, asked: ApplyInjection) -> Injected:
+        """Do an action to a node; return what came of it."""
+        node, injection = asked.injection.node, asked.injection
         match injection.action:
             case "cut":
                 self.network.cut(node)
             case "heal":
                 self.network.heal(node)
             case "link":
-                return self.network.change(injection)
+                return Injected(asked.number, self.network.change(injection))
             case "cpus":
                 self.devices.cap(node, injection.cpus)
             case "launch" if node in self.fleet:
-                return "it is there already"
+                return Injected(asked.number, "it is there already")
             case "launch":
                 self.launch(node, self.devices.plans[node].restart_s)
             case _ if node not in self.fleet:
-                return "it is not there"
+                return Injected(asked.number, moot="it has ended")
             case _:
                 self._inject_incarnation(self.fleet[node], injection)
-        return ""
+        return Injected(asked.number)
 
     def _inject_incarnation(self, incarnation: SimulatedIncarnation, injection: Injection) -> None:
         match injection.action:

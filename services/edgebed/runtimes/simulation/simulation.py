@@ -42,7 +42,6 @@ from edgebed.roles.events import (
     Event,
     HealthChecked,
     Heart,
-    Injected,
     Interrupted,
     Journal,
     MessageReceived,
@@ -165,8 +164,7 @@ class Simulation:
             elif isinstance(effect, Release):
                 self.network.proceed(incarnation)
             elif isinstance(effect, ApplyInjection):
-                problem = self.launcher.inject(effect.injection)
-                self._tell_controller(Injected(effect.number, problem))
+                self._tell_controller(self.launcher.inject(effect))
             elif isinstance(effect, EndNode):
                 self._say_goodbye(incarnation, effect.reason)
 
