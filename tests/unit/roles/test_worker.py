@@ -95,9 +95,11 @@ def test_a_refusal_ends_the_worker_and_is_journalled(code, worker, received):
     assert effects == [Journal(Note(text=reason)), EndNode(reason)]
 
 
-@pytest.mark.parametrize("event", [Woken("x"), Computed(EvaluationResult(1, False, 0.5, 1.0))], ids=["woken", "other"])
+@pytest.mark.parametrize(
+    "event", [Disconnected("x"), Computed(EvaluationResult(1, False, 0.5, 1.0))], ids=["disconnected", "other"]
+)
 def test_what_no_worker_can_be_sent_is_a_bug(event, worker, received):
-    """It has no timer and evaluates nothing, and the shell itself handles `stop`."""
+    """Nobody connects to it, it evaluates nothing, and the shell itself handles `stop`."""
     with pytest.raises(AssertionError, match="Worker got"):
         worker.handle(event, 0.0)
     with pytest.raises(AssertionError, match="Worker got"):
