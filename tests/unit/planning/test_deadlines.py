@@ -15,7 +15,6 @@ TOY = {
     "name": "toy",
     "seed": 1,
     "task": {"data": "digits", "model": "small", "batch_size": 32, "gradient_time": "580ms"},
-    "method": {"preset": "asgd", "local_work": "sgd-steps"},
     "fleet": {"a": {}, "d": {"compute_speed": 0.174174}},
     "stop": {"updates": 10},
 }
