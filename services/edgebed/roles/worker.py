@@ -87,9 +87,11 @@ class Worker:
         self.asked: Send | None = None
         """What it asked last."""
         self.computing = False
+        self.now = 0.0
         self.alarm = Alarm()
-        self.now = self.heard_s = 0.0
-        """Time of the present event; time at which the work began, or the server was last told of it."""
+        """The time to tell the server that the work goes on."""
+        self.told_s = 0.0
+        """When the work on a push began, or the server was last told of it."""
         self.step = 0
         """The next push, or the one being computed."""
         self.base = 0
@@ -234,20 +236,21 @@ class Worker:
         batches = tuple(self.order.batch(first + k) for k in range(self.batches))
         job = GradientJob(theta, batches, self.step, self.memory, self.draw_name, self.base)
         pause_s = chance.waiting_time(self.plan.waiting, self.plan.seed, self.draw_name, self.step)
-        self.heard_s = self.now
-        return [Compute(job, pause_s), *self._set_alarm()]
+        self.told_s = self.now
+        return [*self._set_alarm(), Compute(job, pause_s)]
 
     def _set_alarm(self) -> list[Wake]:
-        return [] if self.plan.working_s is None else self.alarm.set(self.heard_s + self.plan.working_s)
+        """Ask to be woken when the server is to be told; before the work itself, which a shell does at once."""
+        return [] if self.plan.working_s is None else self.alarm.set(self.told_s + self.plan.working_s)
 
     def _tell_working(self) -> list[Effect]:
-        """Say that the worker works, where it has done so for long; the next model sets the alarm where it does not."""
+        """Say that the worker works, where it has done so for long; if it waits, the next model sets the alarm."""
         assert self.plan.working_s is not None
         if not self.computing:
             return []
-        if self.heard_s + self.plan.working_s > self.now:  # this push was begun after the alarm was set
-            return [*self._set_alarm()]
-        self.heard_s = self.now
+        if self.told_s + self.plan.working_s > self.now:  # this push was begun after the alarm was set
+            return list(self._set_alarm())
+        self.told_s = self.now
         return [Send("server", Working(sender=self.plan.node)), *self._set_alarm()]
 
     def _changed(self, theta: NDArray[np.float32], model: Model, frames: Sequence[Buffer]) -> NDArray[np.float32]:
