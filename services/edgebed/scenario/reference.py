@@ -229,7 +229,7 @@ A node that is frozen, or cut, by several faults continues when the last of them
 cap holds for the node's next incarnation, too. The trial's end does not wait for a fault's.
 
 The server learns of a failure as a real one would, from the data network: by silence (`deadlines.silence`), or by a
-connection that breaks. What the controller learns from heartbeats over the management network is for the journal,
+connection that breaks. A worker that computes for long is not silent, unless it is frozen or cut off. What the controller learns from heartbeats over the management network is for the journal,
 for `on_failure`, and for ending a run in which nothing can happen any more; with `detector: oracle` the server is told
 at once. A worker that was restarted, or whose link is healed, joins again; what an older incarnation of it pushed is
 refused. The workers that begin training together, or are there when the server is back, are waited for from then on;
