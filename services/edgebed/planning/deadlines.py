@@ -26,7 +26,7 @@ from edgebed.core.plan import LinkPlan, NodePlan, Plan, ServerPlan, Waiting, Wor
 from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.conditions import LinkSchedule, LinkState
-from edgebed.scenario.deadlines import Deadlines
+from edgebed.scenario.faults.deadlines import Deadlines
 from edgebed.scenario.schema import Scenario
 from edgebed.wire.tensors import bits, encode_piece
 

@@ -27,8 +27,8 @@ from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.plan import Durability, Loss, Method, NonFinite, Security, Waiting
 from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
-from edgebed.scenario.deadlines import Deadlines
 from edgebed.scenario.devices.device_speed import DeviceSpeed
+from edgebed.scenario.faults.deadlines import Deadlines
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults
 from edgebed.scenario.faults.restart_time import RestartTime
