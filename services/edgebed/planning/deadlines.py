@@ -72,7 +72,7 @@ class MessageSizes(NamedTuple):
 def with_deadlines(plan: Plan, given: Deadlines, step_s: float = 0.0) -> Plan:
     """`plan` with its deadlines: those given, else what follows from the slowest push, or a step of all shards."""
     slowest_s, times = step_s, 1
-    if not step_s:
+    if not plan.server.method.is_layerwise:
         sizes, workers = sizes_of(plan), len(plan.workers())
         slowest_s = max(push_time(each, plan.server, sizes, workers, rare=True).total_s for each in _classes(plan))
         times = math.ceil(applied_together(plan.server.method, workers) / workers)
