@@ -60,6 +60,7 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
     )  # fmt: skip
     found: list[tuple[messages.AnyMessage, list[memoryview]]] = [
         (messages.Join(sender="edge-0", incarnation=1), []),
+        (messages.Working(sender="edge-0"), []),
         (messages.Pull(sender="evaluator", at_version=100), []),
         (messages.Refuse(sender="server", code="not-joined", reason="'edge-9' has not joined"), []),
         (messages.Hello(sender="edge-0", pid=4711), []),

@@ -127,6 +127,7 @@ def plan(
     """Show what a run would do: every node, its caps and its data, and the totals against this machine."""
     from edgebed.core.runtimes import TRAITS
     from edgebed.emulation.means import check_mechanisms
+    from edgebed.planning.deadlines import check_deadlines
     from edgebed.planning.describe import as_dict, as_text, describe_plan
     from edgebed.planning.link_warnings import check_links
     from edgebed.planning.memory import check_caps
@@ -142,6 +143,7 @@ def plan(
         planned = plan_trials(loaded)
         check_mechanisms([trial.plan for trial in planned], runtime, emulation)
         check_links(loaded, planned, runtime, emulation)
+        check_deadlines(loaded, [trial.plan for trial in planned], runtime)
         if TRAITS[runtime].has_containers and not force:
             check_caps(loaded, planned)
         descriptions = [describe_plan(trial, runtime=runtime, emulation=emulation) for trial in planned]

@@ -401,6 +401,8 @@ class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
     """What a push is answered with."""
     points: tuple[PointTrigger, ...] = ()
     """Where faults wait for the worker."""
+    working_s: float | None = None
+    """Seconds of work on a push after which, and as often, the worker tells the server that it works. None: never."""
 
     @property
     def connects_to(self) -> tuple[str, ...]:

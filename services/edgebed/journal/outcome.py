@@ -12,7 +12,7 @@ The gravest decides, in this order:
 The badge joins that to the conditions, those of the trial that fared worst: `met, degraded (host CPU)`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from edgebed.core.quantities import percent_text
@@ -51,7 +51,8 @@ def outcome_of(
     if conditions:
         why = f" ({', '.join(causes)})" if causes else ""
         parts.append(f"conditions {conditions}" if conditions == "unknown" else conditions + why)
-    return RunOutcome(code, result, conditions, causes, ", ".join(parts), _text(result, trials, not_begun))
+    text = " ".join((_text(result, trials, not_begun), *_unheard(trials)))
+    return RunOutcome(code, result, conditions, causes, ", ".join(parts), text)
 
 
 def tone_of(exit_code: int, result: str, conditions: str) -> Tone:
@@ -141,6 +142,13 @@ def _text(result: str, trials: Sequence[TrialSummary], not_begun: Sequence[str])
     diverged = ", ".join(trial.trial for trial in trials if trial.outcome == "diverged")
     ended = [f"{diverged} diverged, and ran to the end."] if diverged else []
     return " ".join([*ended, *_expected(trials, nothing_else=not diverged)])
+
+
+def _unheard(trials: Sequence[TrialSummary]) -> Iterator[str]:
+    """A sentence on each class none of whose pushes was applied."""
+    for trial in trials:
+        for clause in trial.unheard:
+            yield f"In {trial.trial}, {clause}." if len(trials) > 1 else f"{clause[0].upper()}{clause[1:]}."
 
 
 def _expected(trials: Sequence[TrialSummary], *, nothing_else: bool) -> list[str]:

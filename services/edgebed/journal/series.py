@@ -27,6 +27,7 @@ from edgebed.journal.folds import Counters, Fold, Timeline, on, total
 from edgebed.journal.journal import not_a_line, read_journal
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence, divergence_of
 from edgebed.journal.series_faults import Faults, TimedFault
+from edgebed.journal.series_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, Steps
 
 SERVER = "server"
@@ -36,7 +37,7 @@ _COPIED = ("incarnation", "step", "version", "base", "staleness", "entries", "bi
 """Fields of `Updates` that the record has as they are."""
 _copied = attrgetter(*_COPIED)
 _KEPT = (
-    records.Node, records.Evaluated, records.Diverged, records.Note, records.Restored, records.HostLoad,
+    records.Node, records.Evaluated, records.Diverged, records.Note, records.Restored, records.HostLoad, records.Left,
 )  # fmt: skip
 
 
@@ -139,6 +140,10 @@ class Series:
     """Messages refused, by code."""
     dropped: dict[str, int] = dataclasses.field(default_factory=dict)
     """Messages that could not be read, by socket."""
+    pushes: dict[str, WorkerPushes] = dataclasses.field(default_factory=dict)
+    """Pushes that the server saw of each worker, with those of a server that was lost."""
+    left: tuple[tuple[float, records.Left], ...] = ()
+    """Workers that have left as far as the server could tell, as (t, record)."""
     notes: tuple[tuple[float, str, str], ...] = ()
     """Notes of the controller, as (t, node, text)."""
     links: dict[str, tuple[records.Link, ...]] = dataclasses.field(default_factory=dict)
@@ -285,7 +290,8 @@ class _Builder(Fold):
         self.accounting = UpdateAccounting(self.timeline)
         self.steps = Steps(self.timeline)
         self.faults = Faults(self.timeline)
-        super().__init__(self.counters, self.accounting, self.steps, self.faults)
+        self.pushes = SeenPushes()
+        super().__init__(self.counters, self.accounting, self.steps, self.faults, self.pushes)
         names = ("t", "egress_bytes", "ingress_bytes", "worker", *_COPIED)
         self.columns: dict[str, array[Any]] = {
             name: array("d" if name in ("t", "egress_bytes", "loss") else "q") for name in names
@@ -405,6 +411,8 @@ class _Builder(Fold):
             reached_s=self.reached_s,
             refused=dict(self.refused),
             dropped=dict(self.dropped),
+            pushes=self.pushes.of_workers,
+            left=tuple((t, record) for t, _, record in kept[records.Left]),
             notes=tuple((t, node, record.text) for t, node, record in kept[records.Note]),
             links={node: tuple(lives) for (node,), lives in self.counters.lives(records.Link).items()},
             usage={node: tuple(lives) for (node,), lives in self.counters.lives(records.Usage).items()},

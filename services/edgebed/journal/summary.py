@@ -25,6 +25,7 @@ from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence
 from edgebed.journal.series_faults import RETURNS, TimedFault, unasked_losses
+from edgebed.journal.series_pushes import AFTER_THE_END
 from edgebed.journal.start_up import StartUp, start_up_of
 from edgebed.journal.verdict.fidelity import Fidelity, judge
 
@@ -257,6 +258,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Updates that the server applied in that time."""
     fidelity: Fidelity | None = None
     """Whether the conditions that were asked for held; None where the trial never trained."""
+    unheard: tuple[str, ...] = ()
+    """Classes of workers that pushed, and none of whose pushes was applied, each as a clause that is a warning, too."""
     expectations: tuple[Expectation, ...] = ()
     warnings: tuple[str, ...] = ()
     """What a reader must know before trusting the numbers: nodes that died or never came unasked, what is not accounted
@@ -329,6 +332,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     traffic = series.traffic[-1][1] if series.traffic else None
     own = traffic if traffic and traffic.has_own_interface else None
     first = series.first_not_finite if series.has_diverged else None
+    unheard = tuple(_unheard(plan, series))
     summary = TrialSummary(
         trial=plan.trial,
         method=plan.nodes[0].method.name if plan.nodes else "",
@@ -384,7 +388,8 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         unobserved_s=series.unobserved_s,
         unobserved_updates=series.unobserved_updates,
         fidelity=judge(plan, series),
-        warnings=(*_losses(series, set(workers)), *_divergence(series), *_warnings(plan, series)),
+        unheard=unheard,
+        warnings=(*_losses(series, set(workers)), *unheard, *_divergence(series), *_warnings(plan, series)),
     )
     is_simulated = series.trial is not None and is_virtual(series.trial.runtime)
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary, is_simulated=is_simulated))
@@ -418,6 +423,22 @@ def _accounting(series: Series) -> dict[str, Any]:
         f"{unit}_lost": total.lost,
         f"{unit}_unexplained": total.unexplained,
     }
+
+
+def _unheard(plan: Plan, series: Series) -> Iterator[str]:
+    """Classes of workers none of whose pushes was applied; those that came after the last update do not count."""
+    classes = {worker.node: worker.device_class for worker in plan.workers() if worker.shard is None}
+    applied: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    for life in series.accounting.lives if series.accounting else ():
+        if name := classes.get(life.worker):
+            applied[name] += life.applied
+            refused = sum(life.refused.values()) - life.refused.get(AFTER_THE_END, 0)
+            others[name] += refused + life.lost_in_flight + life.lost_with_server
+    for name, count in others.items():
+        if count and not applied[name]:
+            which = "the only push" if count == 1 else f"none of the {count:,} pushes"
+            yield f"{which} of class {name} was {'not ' if count == 1 else ''}applied"
 
 
 def _shards(plan: Plan, series: Series) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What `edgebed validate` says of a scenario file: everything that `edgebed plan` would refuse, and what is doubtful.
 
 The scenario is loaded, and planned: own models and data are imported, examples counted and cut, layers laid on devices.
-Nothing is downloaded for that. What only a runtime cannot do, or this machine, is for `edgebed plan --runtime` to say.
+Nothing is downloaded for that. How long a push takes is that of virtual time. What only a runtime cannot do, or this
+machine, is for `edgebed plan --runtime` to say.
 """
 
 import contextlib
@@ -77,9 +78,11 @@ def _check(path: Path, sets: Sequence[str], hosts: Path | None) -> FileCheck:
         absent = tuple(name for name in absent if not is_here(name))
         here = {name: trial for name, trial in scenario.trials.items() if trial.task.data not in absent}
         if here:
+            from edgebed.planning.deadlines import check_deadlines
             from edgebed.planning.planning import plan_trials  # loads torch; a mistake is reported without it
 
-            plan_trials(scenario.model_copy(update={"trials": here}))
+            planned = plan_trials(scenario.model_copy(update={"trials": here}))
+            check_deadlines(scenario, [trial.plan for trial in planned], "simulation")
     except ScenarioError as error:
         return FileCheck(scenario=str(path), valid=False, located=error.located)
     return FileCheck(

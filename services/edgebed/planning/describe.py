@@ -8,10 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import numpy as np
-
-from edgebed.algorithms.compressor import StepContext
-from edgebed.algorithms.registry import compression_of
 from edgebed.core.hosts import HostPlan
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.quantities import bytes_text
@@ -20,6 +16,7 @@ from edgebed.core.units import format_duration, format_memory
 from edgebed.emulation.calibration import warnings_here
 from edgebed.emulation.means import Mechanisms, mechanisms_of
 from edgebed.planning.bursts import burst_step_s
+from edgebed.planning.deadlines import random_push
 from edgebed.planning.describe_faults import FaultRow, fault_rows, fault_table
 from edgebed.planning.describe_links import LinkRow, link_rows, link_table
 from edgebed.planning.describe_shards import ShardRow, shard_rows, shard_table, step_text
@@ -27,7 +24,6 @@ from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM, Need, con
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.virtual_time import speed_text, virtual_time_text
 from edgebed.planning.warnings import HostCapacity, capacities, warnings_of
-from edgebed.wire.tensors import bits, encode_piece
 
 NOTHING = "-"
 
@@ -139,7 +135,7 @@ def describe_plan(
     plan, host = planned.plan, host or HostCapacity.here()
     task, method = plan.nodes[0].task, plan.nodes[0].method
     sizes = [tensor.size for tensor in task.layout]
-    entries, push_bytes = (0, 0) if method.is_layerwise else _push(plan, sum(sizes))
+    entries, push_bytes = (0, 0) if method.is_layerwise else random_push(plan, sum(sizes))
     needs = needs_of(planned) if TRAITS[runtime].has_containers else {}
     links = tuple(link_rows(plan, 4 * sum(sizes), push_bytes))
     shards = tuple(shard_rows(plan, planned.partition))
@@ -278,14 +274,6 @@ def _row(node: NodePlan, need: Need | None) -> NodeRow:
         examples=node.num_examples,
         label_counts=node.label_counts if isinstance(node, WorkerPlan | EvaluatorPlan) else (),
     )
-
-
-def _push(plan: Plan, size: int) -> tuple[int, int]:
-    """Entries and bytes of the push of a random gradient."""
-    compression = compression_of(plan.nodes[0].method, plan.nodes[0].task)
-    gradient = np.random.default_rng(0).standard_normal(size, np.float32)
-    pieces, _ = compression.compress(gradient, None, StepContext(0))
-    return compression.restore(pieces).entries, sum(bits(encode_piece(piece)[0], piece) for piece in pieces) // 8
 
 
 def _on_failure(plan: Plan) -> str:

@@ -64,7 +64,6 @@ class NodePlanning:
             stop_updates=self.trial.stop.updates,
             pull=self.trial.pull,
             shard=self.sharding.server if self.sharding else None,
-            silence_s=self.trial.deadlines.silence,
             checkpoint_every_updates=every.updates,
             checkpoint_every_s=every.time_s,
             due_every_updates=self.trial.evaluation.every.updates,

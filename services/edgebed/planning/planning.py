@@ -26,6 +26,7 @@ from edgebed.learning.data_sets.registry import DataSet, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import examined
 from edgebed.learning.models.examined import Uncountable
+from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
 from edgebed.planning.partition import LayerPartition
@@ -126,7 +127,6 @@ class _Planner:
             stop_accuracy=trial.stop.accuracy,
             stop_window=trial.stop.window,
             join_deadline_s=trial.deadlines.join,
-            stall_deadline_s=trial.deadlines.stall,
             faults=faults,
             on_failure=trial.on_failure,
             restart_delay_s=trial.restart_delay,
@@ -150,8 +150,9 @@ class _Planner:
             ),
             is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
         )
+        step_s = sharding.partition.step_s if sharding else 0.0
         return PlannedTrial(
-            plan=_marked(plan),
+            plan=with_deadlines(_marked(plan), trial.deadlines, step_s),
             data=data,
             parts=parts,
             partition=sharding.partition if sharding else None,

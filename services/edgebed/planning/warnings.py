@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from edgebed.core.plan import GRADIENT_TIME_S, NodePlan, Plan, Waiting
+from edgebed.core.plan import GRADIENT_TIME_S, NodePlan, Plan
 from edgebed.core.quantities import bytes_text, count_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
@@ -97,12 +97,6 @@ def _plan_warnings(plan: Plan) -> Iterator[str]:
         verb = "is" if unseen == 1 else "are"
         yield f"{unseen} of {len(labels)} labels {verb} with no worker and cannot be learnt. See task.split."
     yield from _time_warnings(plan)
-    pause_s = min(_long_pause_s(node.waiting) for node in plan.workers())
-    if pause_s > plan.stall_deadline_s:
-        yield (
-            f"every worker may pause for {format_duration(pause_s)} or more, and a trial without progress for "
-            f"{format_duration(plan.stall_deadline_s)} is ended as failed. Raise deadlines.stall."
-        )
 
 
 def _time_warnings(plan: Plan) -> Iterator[str]:
@@ -201,8 +195,3 @@ def _container_warnings(
         yield "security: plain: what nodes on different hosts exchange can be read, and changed, on the way."
     for node, need in tight_caps(plan, needs):
         yield f"memory cap of {node.device_class}: {tight_text(node, need)}; the kernel may kill it."
-
-
-def _long_pause_s(waiting: Waiting) -> float:
-    """Seconds of a long pause: the longest one, or where there is none the mean."""
-    return waiting.mean_s if waiting.distribution == "exponential" else max(waiting.low_s, waiting.high_s)

@@ -14,6 +14,8 @@ one that is computing pushes as ever, and joins again if that is refused. Where 
 worker pushes once more what was not answered. It counts its joins, and the answer to an
 earlier one is not used, so that two answers never set two jobs going.
 
+While it computes and pauses for longer than the server may take it to have left, it says in time that it works.
+
 Where a fault waits for it (points.py) it says how many updates it has made, tells the controller and holds still:
 later events are queued, in order, until it may proceed.
 """
@@ -29,6 +31,7 @@ from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
 from edgebed.core.plan import Point, WorkerPlan
 from edgebed.core.records import Diverged, Dropped, Note, Pushes, Unanswered
+from edgebed.roles.alarm import Alarm
 from edgebed.roles.events import (
     AtPoint,
     Await,
@@ -43,6 +46,8 @@ from edgebed.roles.events import (
     Observe,
     Release,
     Send,
+    Wake,
+    Woken,
     unexpected,
 )  # fmt: skip
 from edgebed.roles.points import PointFaults
@@ -50,7 +55,7 @@ from edgebed.roles.server.downlink import add
 from edgebed.roles.work import GradientJob, GradientResult
 from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start
+from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start, Working
 from edgebed.wire.tensors import Buffer, decode_dense, decode_update
 
 ONLY_JOINED = -1  # in place of a push: what is asked for is the answer to a join
@@ -82,6 +87,11 @@ class Worker:
         self.asked: Send | None = None
         """What it asked last."""
         self.computing = False
+        self.now = 0.0
+        self.alarm = Alarm()
+        """The time to tell the server that the work goes on."""
+        self.told_s = 0.0
+        """When the work on a push began, or the server was last told of it."""
         self.step = 0
         """The next push, or the one being computed."""
         self.base = 0
@@ -105,6 +115,7 @@ class Worker:
         """React to one thing at a time: a model leads to a gradient, a gradient to a push."""
         if isinstance(event, Observe):
             return [Journal(self.pushes())]
+        self.now = now
         proceeds = isinstance(event, MessageReceived) and isinstance(event.message, Proceed)
         if proceeds:
             self.held = False
@@ -145,6 +156,8 @@ class Worker:
             return self._received(event)
         if isinstance(event, Computed) and isinstance(event.result, GradientResult):
             return self._push(event.result)
+        if isinstance(event, Woken):
+            return self._tell_working() if self.alarm.rings(event.token) else []
         if isinstance(event, Connected):
             return [] if self.asking is None else self._join_anew("its connection had broken")
         if isinstance(event, AtPoint):
@@ -222,7 +235,23 @@ class Worker:
         first = self.step * self.batches
         batches = tuple(self.order.batch(first + k) for k in range(self.batches))
         job = GradientJob(theta, batches, self.step, self.memory, self.draw_name, self.base)
-        return [Compute(job, chance.waiting_time(self.plan.waiting, self.plan.seed, self.draw_name, self.step))]
+        pause_s = chance.waiting_time(self.plan.waiting, self.plan.seed, self.draw_name, self.step)
+        self.told_s = self.now
+        return [*self._set_alarm(), Compute(job, pause_s)]
+
+    def _set_alarm(self) -> list[Wake]:
+        """Ask to be woken when the server is to be told; before the work itself, which a shell does at once."""
+        return [] if self.plan.working_s is None else self.alarm.set(self.told_s + self.plan.working_s)
+
+    def _tell_working(self) -> list[Effect]:
+        """Say that the worker works, where it has done so for long; if it waits, the next model sets the alarm."""
+        assert self.plan.working_s is not None
+        if not self.computing:
+            return []
+        if self.told_s + self.plan.working_s > self.now:  # this push was begun after the alarm was set
+            return list(self._set_alarm())
+        self.told_s = self.now
+        return [Send("server", Working(sender=self.plan.node)), *self._set_alarm()]
 
     def _changed(self, theta: NDArray[np.float32], model: Model, frames: Sequence[Buffer]) -> NDArray[np.float32]:
         """Return a copy of `theta` with the entries that `model` brings; RemoteWireError if they are not such."""

@@ -28,6 +28,7 @@ from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root, write_
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.learning.beginning import Beginning
+from edgebed.planning.deadlines import check_deadlines
 from edgebed.planning.link_warnings import check_links
 from edgebed.planning.memory import check_caps
 from edgebed.planning.planning import PlannedTrial, plan_trials
@@ -108,6 +109,7 @@ def run(
 
             loaded = with_capacities(loaded)
         planned = plan_checked(loaded, options)
+        check_deadlines(loaded, [trial.plan for trial in planned], runtime)
         with ending_by_signal(), host_of(options, planned, processes, port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
             with working_on(folder, report):  # from here on, others see that the run is in progress

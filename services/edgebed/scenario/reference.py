@@ -229,11 +229,12 @@ A node that is frozen, or cut, by several faults continues when the last of them
 cap holds for the node's next incarnation, too. The trial's end does not wait for a fault's.
 
 The server learns of a failure as a real one would, from the data network: by silence (`deadlines.silence`), or by a
-connection that breaks. What the controller learns from heartbeats over the management network is for the journal,
-for `on_failure`, and for ending a run in which nothing can happen any more; with `detector: oracle` the server is told
-at once. A worker that was restarted, or whose link is healed, joins again; what an older incarnation of it pushed is
-refused. The workers that begin training together, or are there when the server is back, are waited for from then on;
-one that has not joined after ten seconds is not.
+connection that breaks. A worker that computes for long says so, and is silent only if it is frozen or cut off. What the
+controller learns from heartbeats over the management network is for the journal, for `on_failure`, and for ending a run
+in which nothing can happen any more; with `detector: oracle` the server is told at once. A worker that was restarted,
+or whose link is healed, joins again; what an older incarnation of it pushed is refused. The workers that begin training
+together, or are there when the server is back, are waited for from then on; one that has not joined after ten seconds
+is not.
 
 `on_failure: restart` restarts server and evaluator as well as workers. Evaluations that were due while the evaluator
 was away are named in the journal. A node that a fault has killed and will launch is left

@@ -11,7 +11,6 @@ from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    AfterValidator,
     Field,
     InstanceOf,
     PlainSerializer,
@@ -29,6 +28,7 @@ from edgebed.core.plan import Durability, Loss, Method, NonFinite, Security, Wai
 from edgebed.scenario import choices
 from edgebed.scenario.choices import Bound, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
+from edgebed.scenario.faults.deadlines import Deadlines
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults
 from edgebed.scenario.faults.restart_time import RestartTime
@@ -51,7 +51,6 @@ MODELS = (
 )  # fmt: skip
 MODEL_SIZES = ("width", "kernel")
 MAX_COUNT = 100_000
-CHECK_MIN_S = 0.1  # heartbeats come a few times as often, from every node
 
 JsonSchema = dict[str, Any]
 
@@ -381,28 +380,6 @@ class Expectations(Section):
     verdict: Literal["trusted"] | None = None
     """`trusted`: links and caps were what was asked for, as far as was measured, and this machine was fast enough. Not
     judged in a simulation, which measures none of that."""
-
-
-def _not_too_often(check_s: float) -> float:
-    if check_s < CHECK_MIN_S:
-        raise ValueError(f"{units.format_duration(check_s)} is below {units.format_duration(CHECK_MIN_S)}")
-    return check_s
-
-
-class Deadlines(Section):
-    """Time limits of a trial."""
-
-    join: Duration = 60.0
-    """How long to wait for nodes that do not come, counted again whenever one starts, joins or becomes ready; then
-    training starts without the workers that are not ready, and the trial ends if the server or the evaluator is not."""
-    stall: Duration = 60.0
-    """How long a trial may make no progress."""
-    silence: Duration = 60.0
-    """How long a worker may be silent: the server takes one from which nothing has come for so long to have left, and
-    nobody waits for it."""
-    check: Annotated[Duration, AfterValidator(_not_too_often)] = 1.0
-    """Time between the controller's checks: a node without a heartbeat in two of them in a row has failed; with the
-    next one it is back."""
 
 
 class Checkpoints(Section):

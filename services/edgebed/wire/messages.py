@@ -14,7 +14,7 @@ import msgspec
 from edgebed.core.plan import Injection, LinkPlan, NodePlan
 from edgebed.core.records import AnyRecord, Count
 
-PROTOCOL = 7
+PROTOCOL = 8
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -93,6 +93,10 @@ class Push(Message, kw_only=True):
     """When the message's first byte left, in seconds of the trial; set by the shell. Negative: not reported."""
     tensors: tuple[Tensor, ...]
     """One tensor, called `update`, of the model's flat shape, or what else the method's compression sends instead."""
+
+
+class Working(Message, kw_only=True):
+    """Worker to server: I am at work on a push, which takes long. There is no answer, and the model does not change."""
 
 
 class Pull(Message, kw_only=True):
@@ -442,7 +446,9 @@ class Bye(Message, kw_only=True):
     """Whether it would end in the same way if it were started anew."""
 
 
-DATA: tuple[type[Message], ...] = (Join, Push, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse)
+DATA: tuple[type[Message], ...] = (
+    Join, Push, Working, Pull, Model, Activation, Gradient, Taken, Fetch, Backup, Resume, Refuse,
+)  # fmt: skip
 MANAGEMENT: tuple[type[Message], ...] = (
     Hello, Configure, Built, Ready, Start, Incarnations, Report, Journaled, Alive, AskTime, TellTime, Errors, Reached,
     Proceed, Inject, Failed, Checkpoint, Keep, RollBack, Finish, Stop, Bye, Refuse,
@@ -467,7 +473,7 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
 """The names of the tensors that a message carries, in order; a choice of such where there are several, and of what is
 compressed the most common."""
 
-DataMessage = Join | Push | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
+DataMessage = Join | Push | Working | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (
     Hello | Configure | Built | Ready | Start | Incarnations | Report | Journaled | Alive | AskTime | TellTime
     | Errors | Reached | Proceed | Inject | Failed | Checkpoint | Keep | RollBack | Finish | Stop | Bye | Refuse

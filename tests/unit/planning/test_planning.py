@@ -293,26 +293,6 @@ def test_caps_that_the_kernel_holds_are_not_warned_of(plan):
     assert describe_plan(plan()[0], runtime="process", emulation="kernel", host=roomy).warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("pause", "warned"),
-    [
-        ("21s", True),
-        ("20s", False),
-        ("{uniform: [0s, 21s]}", True),
-        ("{uniform: [0s, 20s]}", False),
-        ("{exponential: 21s}", True),
-        ("{exponential: 20s}", False),
-    ],
-)
-def test_pauses_of_all_workers_beyond_the_stall_deadline_are_warned_of(plan, pause, warned):
-    """Such a trial may be ended for want of progress; one class that pauses less keeps it going."""
-    sets = (f"fleet.slow.waiting={pause}", f"fleet.fast.waiting={pause}")
-    (all_slow,), (one_fast,) = plan(*sets), plan(sets[0])
-
-    assert any("Raise deadlines.stall" in text for text in describe_plan(all_slow).warnings) == warned
-    assert not any("deadlines.stall" in text for text in describe_plan(one_fast).warnings)
-
-
 def test_a_plan_without_surprises_has_no_warnings(plan):
     """A warning that is always there is not read."""
     (planned,) = plan("fleet.slow.cpus=null", "fleet.slow.memory=null", "fleet.slow.compute_speed=1", "server=null")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
 from edgebed.core.plan import Part
-from edgebed.wire.messages import Checkpoint, Pull, Start
+from edgebed.wire.messages import Checkpoint, Pull, Start, Working
 
 SILENCE_S = 10.0
 WORKERS = ("edge-0", "edge-1", "edge-2")
@@ -49,6 +49,32 @@ def test_a_worker_that_says_something_in_time_stays(bench):
     assert bench.left() == []
     bench.wait_until(55.0)
     assert bench.left() == [("edge-0", "silence")]
+
+
+def test_a_worker_that_says_it_works_stays_and_nothing_else_comes_of_it(bench):
+    """No record, no answer, no other version: its silence is counted from there."""
+    bench.join("edge-0")
+    for k in range(1, 6):
+        bench.wait_until(9.0 * k)
+        assert bench.tell(Working(sender="edge-0")) == ([], [])
+
+    bench.wait_until(54.9)
+    assert (bench.left(), bench.server.aggregation.version) == ([], 0)
+    bench.wait_until(55.0)
+    assert bench.left() == [("edge-0", "silence")]
+
+
+def test_who_only_says_that_it_works_takes_no_part(bench):
+    """Neither one that has not joined, nor one that has left, nor somebody else in its name."""
+    bench.join("edge-0")
+    bench.wait_until(9.0)
+    for worker, peer in (("edge-1", ""), ("edge-0", "another")):
+        assert bench.tell(Working(sender=worker), peer=peer) == ([], [])
+    bench.wait_until(10.0)
+    assert bench.left() == [("edge-0", "silence")]
+
+    assert bench.tell(Working(sender="edge-0")) == ([], [])
+    assert bench.push("edge-0", step=0)[0][0].code == "not-joined"
 
 
 def test_few_wakes_are_asked_for(bench):

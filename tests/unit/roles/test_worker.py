@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import chance
-from edgebed.core.plan import Waiting
+from edgebed.core.plan import PointTrigger, Trigger, Waiting
 from edgebed.core.records import Diverged, Note
-from edgebed.roles.events import Compute, Computed, EndNode, Journal, Send, Woken
+from edgebed.roles.events import Compute, Computed, Disconnected, EndNode, Journal, Send, Wake, Woken
 from edgebed.roles.finiteness import NotFinite
 from edgebed.roles.work import EvaluationResult, GradientJob, GradientResult, Work
 from edgebed.roles.worker import BatchOrder, Worker
 from edgebed.scenario.methods import resolve_method
-from edgebed.wire.messages import Join, Model, Push, Refuse, Start, Stop, Tensor
+from edgebed.wire.messages import Join, Model, Proceed, Push, Refuse, Start, Stop, Tensor
 from edgebed.wire.tensors import encode_dense
 
 START = Start(sender="controller", addresses=(("server", "x"),))
@@ -95,9 +95,11 @@ def test_a_refusal_ends_the_worker_and_is_journalled(code, worker, received):
     assert effects == [Journal(Note(text=reason)), EndNode(reason)]
 
 
-@pytest.mark.parametrize("event", [Woken("x"), Computed(EvaluationResult(1, False, 0.5, 1.0))], ids=["woken", "other"])
+@pytest.mark.parametrize(
+    "event", [Disconnected("x"), Computed(EvaluationResult(1, False, 0.5, 1.0))], ids=["disconnected", "other"]
+)
 def test_what_no_worker_can_be_sent_is_a_bug(event, worker, received):
-    """It has no timer and evaluates nothing, and the shell itself handles `stop`."""
+    """Nobody connects to it, it evaluates nothing, and the shell itself handles `stop`."""
     with pytest.raises(AssertionError, match="Worker got"):
         worker.handle(event, 0.0)
     with pytest.raises(AssertionError, match="Worker got"):
@@ -192,3 +194,74 @@ def test_a_worker_that_is_started_anew_compresses_as_the_others_do(make_node):
 
     assert [sent(0, version) for version in (0, 5, 6, 11, 12)] == [6, 6, 3, 3, 2]
     assert sent(9, 0) == 6
+
+
+class Working:
+    """A worker that says after every three seconds of work that it works; its wakes come at their time."""
+
+    def __init__(self, node, received):
+        self.worker, self.received = Worker(node, 1), received
+        self.wakes: list[tuple[float, str]] = []
+        self.said: list[tuple[float, str]] = []
+        self.tell(received(START), 0.0)
+
+    def tell(self, event, now):
+        """Something happens, and before that what is due until then."""
+        while self.wakes and self.wakes[0][0] < now:
+            at_s, token = self.wakes.pop(0)
+            self.take(self.worker.handle(Woken(token), at_s), at_s)
+        self.take(self.worker.handle(event, now), now)
+
+    def take(self, effects, now):
+        """What it does."""
+        for effect in effects:
+            if isinstance(effect, Wake):
+                self.wakes = sorted([*self.wakes, (effect.at_s, effect.token)])
+            elif isinstance(effect, Send):
+                self.said.append((now, type(effect.message).__name__.lower()))
+
+    def push(self, begins_s, ends_s):
+        """It pulls and pushes; what it has said meanwhile."""
+        begin = len(self.said)
+        self.tell(self.received(*model(0)), begins_s)
+        self.tell(Computed(result()), ends_s)
+        return self.said[begin:]
+
+
+@pytest.fixture
+def working(make_node, received):
+    """Such a worker, which has joined."""
+    return Working(make_node("edge-0", "worker", working_s=3.0), received)
+
+
+def test_a_worker_at_work_for_long_says_so_in_time_and_again(working):
+    """Once in each three seconds of one push, counted from its model; not while it waits for an answer."""
+    assert working.push(10.0, 20.0) == [(13.0, "working"), (16.0, "working"), (19.0, "working"), (20.0, "push")]
+    assert working.push(50.0, 52.9) == [(52.9, "push")]
+
+
+def test_a_worker_that_pushes_in_time_says_nothing_and_asks_for_few_wakes(working):
+    """However many pushes there are: a wake is asked for about every three seconds."""
+    said = [each for k in range(1000) for each in working.push(k * 0.1, k * 0.1 + 0.09)]
+
+    assert {what for _, what in said} == {"push"}
+    assert int(working.worker.alarm.count) <= 100 / 3.0 + 1
+
+
+def test_a_worker_that_is_not_asked_to_says_nothing(make_node, received):
+    """As those of a plan made before."""
+    worker = Working(make_node("edge-0", "worker"), received)
+
+    assert worker.push(0.0, 1000.0) == [(1000.0, "push")]
+    assert worker.wakes == []
+
+
+def test_a_worker_that_stands_at_a_fault_says_nothing(make_node, received):
+    """It does nothing until it may proceed: whoever is to be frozen there is as silent as if it were already."""
+    point = PointTrigger(fault=0, trigger=Trigger(point="after-pull", step=0))
+    worker = Working(make_node("edge-0", "worker", working_s=3.0, points=(point,)), received)
+    worker.tell(received(*model(0)), 1.0)
+    worker.tell(received(Proceed(sender="controller")), 60.0)
+    worker.tell(Computed(result()), 64.0)
+
+    assert worker.said[1:] == [(1.0, "reached"), (63.0, "working"), (64.0, "push")]

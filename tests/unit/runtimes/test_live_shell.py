@@ -12,7 +12,8 @@ from live_shell import shell_of
 from run_secret import CREDENTIALS, SECRET
 
 from edgebed.core import records
-from edgebed.core.plan import Injection, PointTrigger, Trigger
+from edgebed.core.plan import Injection, LinkPlan, PointTrigger, Trigger
+from edgebed.emulation.model.link_model import link_model_of
 from edgebed.metrics.discovery import Visits
 from edgebed.roles.events import Disconnected, EndNode, MessageReceived, Observe
 from edgebed.roles.work import GradientResult
@@ -21,6 +22,7 @@ from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.heartbeat import HEARTBEAT, heartbeats
+from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.lingering import linger
 from edgebed.runtimes.live.sockets import bind, data_socket, management_socket
@@ -40,6 +42,18 @@ class Work:
         """All zero."""
         tensor, frames = encode_dense("update", np.zeros(SIZE, "f4"))
         return GradientResult((tensor,), frames, 1.0, None, 0.0, 0.0)
+
+
+class LongWork(Work):
+    """Gradients that take until somebody says so."""
+
+    def __init__(self):
+        self.done = threading.Event()
+
+    def run(self, job):
+        """All zero, in the end."""
+        assert self.done.wait(PATIENCE_S)
+        return super().run(job)
 
 
 class Stage:
@@ -356,3 +370,31 @@ def test_a_servers_heart_is_told_of_a_connection_that_broke(context, make_node):
     assert happened == [messages.Join, Disconnected("edge-0~1")]
     for socket in (*data.monitors, management.monitor, router, told):
         socket.close(linger=0)
+
+
+def test_a_worker_is_heard_while_its_gradient_takes_long(make_stage):
+    """As often as it is asked to be, by the node's own process; the push follows when the gradient is there."""
+    stage = make_stage(working_s=0.05)
+    stage.node.device.runner = work = LongWork()
+    stage.start()
+    stage.hear(messages.Join, stage.server)
+    stage.answer()
+    for _ in range(3):
+        assert stage.hear(messages.Working, stage.server) == messages.Working(sender="edge-0")
+    work.done.set()
+
+    assert stage.hear(messages.Push, stage.server).step == 0
+
+
+def test_a_worker_is_heard_through_a_link_that_its_shell_holds(make_stage):
+    """What waits for the link leaves while the gradient goes on."""
+    stage = make_stage(working_s=0.05, link=LinkPlan(uplink_bit_s=100_000, latency_s=0.02))
+    plan = stage.node.plan
+    stage.node.connections.link = PacedLink(plan, link_model_of(plan, "model", "line"))
+    stage.node.device.runner = work = LongWork()
+    stage.start()
+    stage.hear(messages.Join, stage.server)
+    stage.answer()
+    for _ in range(3):
+        stage.hear(messages.Working, stage.server)
+    work.done.set()

@@ -11,11 +11,14 @@ from itertools import groupby
 from edgebed.core import quantities
 from edgebed.journal.series_faults import BY_HAND, TimedFault
 from edgebed.journal.verdict.findings import Finding, Observed, Rule, seconds_text
+from edgebed.roles.control.fault_text import AS_PLANNED
 
 LATE_S = 0.25
 """Seconds by which a fault to one node may be late."""
 LATE_A_NODE_S = 0.05
 """Seconds more by which a fault to several nodes at once may be late, for each node: 1 s to twenty."""
+ENDS = {"heal": ("cut",), "thaw": ("freeze",), "launch": ("kill", "memory", "freeze")}
+"""Actions that end what others began."""
 TAKES_TIME = ("launch", "memory")
 """Actions that are under way for as long as a node takes; they begin in time, or are late in `back after`."""
 
@@ -85,4 +88,41 @@ def _moment(done: TimedFault) -> tuple[float, str]:
     return done.asked_t, done.record.name
 
 
-FAULT_RULES: tuple[Rule, ...] = (undone, missed, late, deaths)
+def silences(trial: Observed) -> Iterator[Finding]:
+    """Workers that the server gave up since nothing came from them, though no fault was the cause of it."""
+    gone = {node.name for node in trial.lost}
+    found = [
+        left.worker
+        for t, left in trial.left
+        if left.reason == "silence" and left.worker not in gone and not _is_explained(trial, left.worker, t)
+    ]
+    if found:
+        times = quantities.count_text(len(found), "time")
+        others = f", {times} in all" if len(found) > 1 else ""
+        yield Finding(
+            f"silence: {found[0]} left by silence, of {trial.plan.server.silence_s:g} s and with no fault behind it"
+            f"{others}; find what held it up (edgebed logs), or raise deadlines.silence"
+        )
+
+
+def _is_explained(trial: Observed, worker: str, t: float) -> bool:
+    """Whether a fault of the worker or of the server was in force in the silence before `t`, or shortly before that.
+
+    TCP may be silent for as long again as a link was cut.
+    """
+    since_s = t - 2.0 * (trial.plan.server.silence_s or 0.0)
+    in_force: set[tuple[str, str]] = set()
+    for done in trial.faults:
+        target, action = done.record.target, done.record.action
+        if target not in (worker, trial.server.name) or not done.was_done or done.t > t:
+            continue
+        if done.t >= since_s:
+            return True
+        for ended in ENDS.get(action, (action,)):
+            in_force.discard((target, ended))
+        if action not in ENDS and done.record.change != AS_PLANNED:
+            in_force.add((target, action))
+    return bool(in_force)
+
+
+FAULT_RULES: tuple[Rule, ...] = (undone, missed, late, deaths, silences)

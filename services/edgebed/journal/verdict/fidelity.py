@@ -1,10 +1,10 @@
 """The verdict on a trial: did the conditions that its plan asks for hold, as far as they were measured? Pure.
 
     plan, series --> rows of what was asked, held, measured --> rules --> `trusted`, or `degraded` and why
-                     measured.py                                fault_, evaluation_, link_, traffic_, host_rules.py
+                     measured.py                                fault_, staleness_, evaluation_, link_, traffic_, …
 
 In a simulation links and caps are a model, which nobody measures: what holds there is `modelled`, and the rules about
-faults alone can degrade it.
+faults and staleness alone can degrade it.
 
 Each rule has a threshold and says which figures broke it and what to do; docs/verdict.md has them in a table. What was
 not asked for is not judged. A device or a link that is slow because of another condition that was asked for, a fault
@@ -30,6 +30,7 @@ from edgebed.journal.verdict.host_rules import HOST_RULES
 from edgebed.journal.verdict.hosts import HostConditions, hosts_of, unobserved_s
 from edgebed.journal.verdict.link_rules import LINK_RULES
 from edgebed.journal.verdict.measured import NodeConditions, rows_of
+from edgebed.journal.verdict.staleness_rules import STALENESS_RULES
 from edgebed.journal.verdict.traffic_rules import TRAFFIC_RULES
 from edgebed.planning.virtual_time import virtual_time_text
 
@@ -76,7 +77,7 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
         return None
     trial = _observed(plan, series)
     is_simulated = is_virtual(series.trial.runtime)
-    rules = (*FAULT_RULES, *EVALUATION_RULES)
+    rules = (*FAULT_RULES, *STALENESS_RULES, *EVALUATION_RULES)
     if not is_simulated:
         rules = (*rules, *CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES)
     findings = [finding for rule in rules for finding in rule(trial)]
@@ -118,6 +119,9 @@ def _observed(plan: Plan, series: Series) -> Observed:
         missed=missed_faults(plan, series),
         skipped=skipped_text(plan, series),
         lost=tuple(node for node in losses if node.name not in watching),
+        left=tuple((t, record) for t, record in series.left if t <= series.trained_s),
+        pushes=series.pushes,
+        was_restored=bool(series.restored),
         traffic=series.traffic[-1][1] if series.traffic else None,
         trained_s=series.trained_s,
         updates=len(series.updates),

@@ -10,6 +10,7 @@ from edgebed.core.framing import MTU
 from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import TimedFault
+from edgebed.journal.series_pushes import WorkerPushes
 from edgebed.journal.verdict.hosts import HostConditions
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 
@@ -82,6 +83,12 @@ class Observed:
     """Evaluations that were due, and were not made, in words; empty if all were."""
     lost: tuple[records.Node, ...] = ()
     """Nodes that died during training, or never came, unasked."""
+    left: tuple[tuple[float, records.Left], ...] = ()
+    """Workers that left during training as far as the server could tell, as (seconds since it began, record)."""
+    pushes: Mapping[str, WorkerPushes] = field(default_factory=dict)
+    """Pushes that the server saw of each worker."""
+    was_restored: bool = False
+    """Whether the server began anew, from its log or from a checkpoint."""
     traffic: records.Traffic | None = None
     """Bytes that passed the server's data socket, and its interface; None where nobody counted."""
     trained_s: float = 0.0

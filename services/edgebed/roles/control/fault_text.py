@@ -5,6 +5,9 @@ from collections.abc import Mapping
 from edgebed.core import units
 from edgebed.core.plan import Injection, Trigger
 
+AS_PLANNED = "as planned"
+"""A change that undoes those before it."""
+
 
 def trigger_text(trigger: Trigger, step: int | None = None) -> str:
     """Describe what makes a fault happen: `at 30s`, `after-push 12`."""
@@ -18,11 +21,11 @@ def trigger_text(trigger: Trigger, step: int | None = None) -> str:
 def change_text(injection: Injection) -> str:
     """Describe what of a link or a cap changes: `uplink 1mbit`; empty for other actions."""
     if injection.action == "cpus":
-        return "as planned" if injection.cpus is None else f"{injection.cpus:g}"
+        return AS_PLANNED if injection.cpus is None else f"{injection.cpus:g}"
     if injection.action != "link":
         return ""
     if injection.change is None:
-        return "as planned"
+        return AS_PLANNED
     change = injection.change
     texts: Mapping[str, str | None] = {
         "uplink": None if change.uplink_bit_s is None else units.format_rate(change.uplink_bit_s),

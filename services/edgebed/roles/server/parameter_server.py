@@ -56,7 +56,7 @@ from edgebed.roles.server.remembered import Arrays, Held, attributes, put_back, 
 from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.frames import message_bytes
-from edgebed.wire.messages import Failed, Finish, Incarnations, Join, Pull, Push, Refuse, Start
+from edgebed.wire.messages import Failed, Finish, Incarnations, Join, Pull, Push, Refuse, Start, Working
 from edgebed.wire.tensors import Buffer, cut
 
 REASON_LENGTH_MAX = 200  # it may quote a stranger
@@ -158,6 +158,8 @@ class ParameterServer:
             return self._pushed(event, message)
         if isinstance(message, Join):
             return self._joins(event, message)
+        if isinstance(message, Working):
+            return []  # that it was heard is all
         if isinstance(message, Pull):
             if due := self.due.next(message.at_version):
                 return [Send(event.peer, *due)]

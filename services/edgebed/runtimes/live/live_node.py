@@ -2,7 +2,7 @@
 
     shell/connections.py --> |                 | --> shell/connections.py: the data network, through the link
     management           --> | heart.handle()  | --> management, shell/reporter.py: records, every fifth of a second
-    timers               --> |                 | --> shell/device.py: work
+    timers               --> |                 | --> shell/device.py: work, and shell/meanwhile.py beside it
 
 The shell decides nothing. It serves every runtime whose nodes are processes of their own, in containers or not. Parts
 of it count what passes (shell/metering.py) and know how the trial stands (shell/lifetime.py).
@@ -17,7 +17,7 @@ from typing import Any
 import zmq
 
 from edgebed.core import records
-from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan
+from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, WorkerPlan
 from edgebed.roles.events import (
     AtPoint,
     Await,
@@ -41,6 +41,7 @@ from edgebed.runtimes.live.heartbeat import CONTROLLER_LOST_S
 from edgebed.runtimes.live.shell.connections import Connections
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.live.shell.meanwhile import Meanwhile
 from edgebed.runtimes.live.shell.metering import Metering
 from edgebed.runtimes.live.shell.reporter import Reporter
 from edgebed.runtimes.live.timers import Timers, sharpen_sleep
@@ -71,8 +72,16 @@ class LiveNode:
     timers: Timers[Event] = field(default_factory=Timers)
     events: deque[Event] = field(default_factory=deque)
 
+    def __post_init__(self) -> None:
+        working_s = self.plan.working_s if isinstance(self.plan, WorkerPlan) else None
+        self.meanwhile = Meanwhile(self._see_to_due, working_s)
+
     def run(self) -> str:
         """Host the heart until it is told to stop; return the reason."""
+        with self.meanwhile:
+            return self._serve()
+
+    def _serve(self) -> str:
         if self.connections.link.passage:
             sharpen_sleep()
         poller = zmq.Poller()
@@ -125,13 +134,18 @@ class LiveNode:
             for event in self.connections.receive():
                 self._take_in(event)
         self._release()
+        self._see_to_due()
+        for point in self.connections.reached():
+            self._handle(AtPoint(point))
+
+    def _see_to_due(self) -> float:
+        """Handle what is due of link and timers; return the seconds until something is due again."""
         for event in self.connections.due():
             self._take_in(event)
         looked_s = self.life.now()  # what becomes due meanwhile waits until the sockets have been looked at, too
         for due in self.timers.due(lambda: looked_s):
             self._handle(due)
-        for point in self.connections.reached():
-            self._handle(AtPoint(point))
+        return min(self.timers.next_s, self.connections.next_s) - self.life.now()
 
     def _release(self) -> None:
         """Carry out what need not wait for the disk any more."""
@@ -233,7 +247,7 @@ class LiveNode:
         self.connections.send(effect, now)
 
     def _compute(self, effect: Compute) -> None:
-        result, delay_s = self.device.compute(effect, self.life.now)
+        result, delay_s = self.device.compute(effect, self.life.now, self.meanwhile.lending)
         if delay_s > 0.0 or self.plan.shard:  # a shard that never waits would never look at its sockets
             self.timers.add(self.device.times.busy_until_s + delay_s, Computed(result))
         else:

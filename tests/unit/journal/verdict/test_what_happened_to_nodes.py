@@ -168,3 +168,60 @@ def test_what_is_lost_behind_the_interface_is_not_foreign(action):
     assert not judge(plan_of({"link": link}), with_traffic(record, dropping, held(link))).causes
     assert not judge(plan_of({"link": lossy}), with_traffic(record, usage(), held(lossy, delay="netem"))).causes
     assert judge(plan_of(), with_faults(with_traffic(record), done(action, "server"))).verdict == "trusted"
+
+
+def leaving(*found, runtime="simulation"):
+    """The same trial, in which workers left by silence: (time, worker)."""
+    left = tuple((t, records.Left(worker=name, incarnation=1, reason="silence")) for t, name in found)
+    return dataclasses.replace(series_of(WELL, WELL, runtime=runtime), left=left, last_t=200.0, finished_t=200.0)
+
+
+SILENT = plan_of(server={"silence_s": 10.0})
+
+
+@pytest.mark.parametrize("runtime", ["process", "simulation"])
+def test_a_worker_that_left_by_silence_with_no_fault_behind_it_degrades(runtime):
+    """Nobody asked for that; one whose connection broke, or that the controller told of, is told elsewhere."""
+    fidelity = judge(SILENT, leaving((50.0, "edge-1"), (80.0, "edge-1"), runtime=runtime))
+
+    (reason,) = fidelity.reasons
+    assert reason == (
+        "silence: edge-1 left by silence, of 10 s and with no fault behind it, 2 times in all; find what held it up "
+        "(edgebed logs), or raise deadlines.silence"
+    )
+    for reason in ("reset", "oracle"):
+        left = ((50.0, records.Left(worker="edge-1", incarnation=1, reason=reason)),)
+        assert not judge(SILENT, dataclasses.replace(leaving(), left=left)).reasons
+
+
+@pytest.mark.parametrize(
+    ("faults", "is_explained"),
+    [
+        ([done("freeze", "edge-1", asked_t=45.0)], True),
+        ([done("freeze", "edge-1", asked_t=5.0)], True),
+        ([done("cut", "edge-1", asked_t=5.0, name="by hand")], True),
+        ([done("cut", "server", asked_t=45.0)], True),
+        ([done("link", "edge-1", asked_t=5.0, change="uplink 8kbit")], True),
+        ([done("kill", "edge-1", asked_t=5.0)], True),
+        ([done("freeze", "edge-1", asked_t=5.0), done("thaw", "edge-1", asked_t=35.0)], True),
+        ([done("freeze", "edge-1", asked_t=5.0), done("thaw", "edge-1", asked_t=15.0)], False),
+        ([done("link", "edge-1", asked_t=5.0, change="uplink 8kbit"),
+          done("link", "edge-1", asked_t=15.0, change="as planned")], False),
+        ([done("kill", "edge-1", asked_t=5.0), done("launch", "edge-1", asked_t=15.0)], False),
+        ([done("freeze", "edge-2", asked_t=45.0)], False),
+        ([done("freeze", "edge-1", asked_t=45.0, problem="no such process")], False),
+        ([done("freeze", "edge-1", asked_t=60.0)], False),
+    ],
+)  # fmt: skip
+def test_a_fault_of_the_worker_or_of_the_server_explains_its_silence(faults, is_explained):
+    """By the scenario or by hand; one of another node, one undone long before, or one that came later does not."""
+    causes = judge(SILENT, with_faults(leaving((50.0, "edge-1")), *faults)).causes
+
+    assert ("silence" not in causes) is is_explained
+
+
+def test_a_worker_that_died_unasked_is_not_told_of_twice():
+    """Its silence is that of the dead."""
+    series = with_nodes(leaving((15.0, "edge-1")), (3.0, "edge-1", "died", "killed by SIGSEGV"))
+
+    assert judge(SILENT, series).causes == ("deaths",)

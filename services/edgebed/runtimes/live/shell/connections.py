@@ -24,6 +24,7 @@ from edgebed.runtimes.live.shell.metering import Metering
 from edgebed.runtimes.timestamps import Leaving
 from edgebed.runtimes.traffic import OBSERVE_S
 from edgebed.wire import frames as codec
+from edgebed.wire.messages import Working
 
 
 class Connections:
@@ -120,9 +121,10 @@ class Connections:
             self.metering.trace_sent(effect, sent_bytes)
             return
         self._look()  # a request made only now is not lost with a broken connection
-        self.data.ask(effect.to)
-        if self.awaiting:
-            self.awaiting.ask()
+        if not isinstance(effect.message, Working):  # which nobody answers, and no fault waits for
+            self.data.ask(effect.to)
+            if self.awaiting:
+                self.awaiting.ask()
         if self.link.leave(effect, now):
             self._hand_over(effect, now)
 
@@ -134,7 +136,7 @@ class Connections:
     def _hand_over(self, effect: Send, first_s: float) -> None:
         """Give a message to the data network: nothing delays it any more."""
         message = timestamps.stamp(effect.message, first_s)
-        if self.awaiting:
+        if self.awaiting and not isinstance(message, Working):
             self.awaiting.handed_over(codec.encode(message, effect.frames))
         sent_bytes = self.data.send(effect.to, message, effect.frames)
         is_paced = self.link.passage is not None

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from edgebed.core.plan import NodePlan
@@ -44,11 +45,17 @@ class NodeDevice:
         """Change the CPU cap; None: back to the plan's."""
         self.cpus = self.plan.cpus if cpus is None else cpus
 
-    def compute(self, effect: Compute, now: Callable[[], float]) -> tuple[Any, float]:
-        """Do a job; return its result, and the seconds until the node may have it."""
+    def compute(
+        self,
+        effect: Compute,
+        now: Callable[[], float],
+        meanwhile: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> tuple[Any, float]:
+        """Do a job, while `meanwhile` is entered; return its result, and the seconds until the node may have it."""
         assert self.runner is not None
         started_s, started_cpu_s = time.perf_counter(), time.thread_time()
-        result = self.runner.run(effect.job)
+        with meanwhile():
+            result = self.runner.run(effect.job)
         took_s, cpu_s = time.perf_counter() - started_s, time.thread_time() - started_cpu_s
         self.times.computed(result, now())
         # waiting for a core is no work: only what was computed is stretched, and the wait counts as part of the stretch
