@@ -26,7 +26,7 @@ UINT32_MAX = 2**32 - 1
 Payload = bytes
 _ERROR, _DONE = 2, 3
 _GET_LINK, _GET_ADDRESS, _GET_QDISC, _GET_FILTER = 18, 22, 38, 46
-_REQUEST_DUMP = 0x301
+_REQUEST, _REQUEST_DUMP = 0x1, 0x301
 _ROOT, _INGRESS = 0xFFFF_FFFF, 0xFFFF_FFF1
 _INGRESS_HANDLE = 0xFFFF_0000
 _HEADER = struct.Struct("=IHHII")
@@ -91,28 +91,75 @@ class Qdisc:
     queue: Queue = field(default_factory=Queue)
 
 
-class LinkReader:
+class Netlink:
+    """Connection to the kernel for questions about the network namespace that the thread is in now, for good."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        self._socket.settimeout(5.0)
+        self._sequence = 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def _qdiscs(self) -> list[Qdisc]:
+        """Return the queueing disciplines of all interfaces."""
+        return [read_qdisc(payload) for payload in self._dump(_GET_QDISC, _QDISC.pack(socket.AF_UNSPEC, 0, 0, 0, 0))]
+
+    def _filters(self, interface: int, parent: int) -> list[Payload]:
+        """Return the payloads of an interface's filters below `parent`."""
+        return self._dump(_GET_FILTER, _QDISC.pack(socket.AF_UNSPEC, interface, 0, parent, 0))
+
+    def _links(self) -> dict[int, Mapping[int, Payload]]:
+        """Return the attributes of all interfaces by their index."""
+        found = {}
+        for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+            _, _, index, _, _ = _unpack(_LINK, payload)
+            found[index] = attributes(payload[_LINK.size :])
+        return found
+
+    def _link(self, index: int) -> Mapping[int, Payload]:
+        """Return the attributes of one interface. Raises OSError if it is gone."""
+        payload = next(self._ask(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, index, 0, 0), _REQUEST))
+        return attributes(payload[_LINK.size :])
+
+    def _dump(self, kind: int, request: Payload) -> list[Payload]:
+        """Return the payloads of the kernel's whole answer; OSError if it refuses."""
+        return list(self._ask(kind, request, _REQUEST_DUMP))
+
+    def _ask(self, kind: int, request: Payload, flags: int) -> Iterator[Payload]:
+        """Yield the payloads of an answer, to the end of a dump; OSError if the kernel refuses."""
+        self._sequence = (self._sequence + 1) & UINT32_MAX
+        self._socket.send(_HEADER.pack(_HEADER.size + len(request), kind, flags, self._sequence, 0) + request)
+        while True:
+            for kind_of_message, sequence, payload in messages(self._socket.recv(1 << 16)):
+                if sequence != self._sequence:
+                    continue  # of an earlier question, whose answer came too late
+                if kind_of_message == _DONE:
+                    return
+                if kind_of_message == _ERROR:
+                    (code,) = _unpack(_INT32, payload)
+                    raise OSError(-code, os.strerror(-code))
+                yield payload
+
+
+class LinkReader(Netlink):
     """Reader of the interface that holds `address` in the network namespace that the thread is in now, for good.
 
     Raises InfrastructureError where no interface of it has the address.
     """
 
     def __init__(self, address: str) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        super().__init__()
         try:
-            self._socket.settimeout(5.0)
-            self._sequence = 0
             self.index = self._index_of(address)
             self.interface = self._names()[self.index]
             self.mtu = self._mtu()
             """Bytes of the largest packet that the interface takes, without Ethernet's header."""
         except BaseException:
-            self._socket.close()
+            self.close()
             raise
-
-    def close(self) -> None:
-        """Close the reader."""
-        self._socket.close()
 
     def bytes(self) -> tuple[int, int]:
         """Return bytes received and sent by the interface, with Ethernet's headers. Raises OSError if it is gone."""
@@ -124,8 +171,7 @@ class LinkReader:
 
         Raises OSError and BadAnswerError.
         """
-        request = _QDISC.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-        qdiscs = [read_qdisc(payload) for payload in self._dump(_GET_QDISC, request)]
+        qdiscs = self._qdiscs()
         uplink = stack(qdiscs, self.index)
         if not any(each.interface == self.index and each.parent == _INGRESS for each in qdiscs):
             return uplink, None
@@ -134,8 +180,7 @@ class LinkReader:
 
     def _leads_to(self, ifb: int) -> bool:
         """Whether what the interface receives is led to another one."""
-        request = _QDISC.pack(socket.AF_UNSPEC, self.index, 0, _INGRESS_HANDLE, 0)
-        return any(ifb in redirected(payload) for payload in self._dump(_GET_FILTER, request))
+        return any(ifb in redirected(payload) for payload in self._filters(self.index, _INGRESS_HANDLE))
 
     def _index_of(self, address: str) -> int:
         wanted = ipaddress.ip_address(address)
@@ -157,34 +202,12 @@ class LinkReader:
 
     def _own(self) -> Mapping[int, Payload]:
         """Attributes of the interface. Raises OSError if it is gone."""
-        for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
-            _, _, index, _, _ = _unpack(_LINK, payload)
-            if index == self.index:
-                return attributes(payload[_LINK.size :])
+        if found := self._links().get(self.index):
+            return found
         raise OSError(f"the interface {self.interface} is gone")
 
     def _names(self) -> dict[int, str]:
-        names = {}
-        for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
-            _, _, index, _, _ = _unpack(_LINK, payload)
-            names[index] = _text(attributes(payload[_LINK.size :]).get(_IFLA_IFNAME, b""))
-        return names
-
-    def _dump(self, kind: int, request: Payload) -> list[Payload]:
-        """Return the payloads of the kernel's whole answer; OSError if it refuses."""
-        self._sequence = (self._sequence + 1) & UINT32_MAX
-        self._socket.send(_HEADER.pack(_HEADER.size + len(request), kind, _REQUEST_DUMP, self._sequence, 0) + request)
-        answer: list[Payload] = []
-        while True:
-            for kind_of_message, sequence, payload in messages(self._socket.recv(1 << 16)):
-                if sequence != self._sequence:
-                    continue  # of an earlier question, whose answer came too late
-                if kind_of_message == _DONE:
-                    return answer
-                if kind_of_message == _ERROR:
-                    (code,) = _unpack(_INT32, payload)
-                    raise OSError(-code, os.strerror(-code))
-                answer.append(payload)
+        return {index: _text(found.get(_IFLA_IFNAME, b"")) for index, found in self._links().items()}
 
 
 def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:

@@ -1,7 +1,7 @@
 """The verdict on a trial: did the conditions that its plan asks for hold, as far as they were measured? Pure.
 
     plan, series --> rows of what was asked, held, measured --> rules --> `trusted`, or `degraded` and why
-                     measured.py                                fault_, link_, traffic_, host_rules.py
+                     measured.py                                fault_, link_, traffic_, host_, seen_rules.py
 
 In a simulation links and caps are a model, which nobody measures: what holds there is `modelled`, and the rules about
 faults alone can degrade it.
@@ -27,6 +27,7 @@ from edgebed.journal.verdict.host_rules import HOST_RULES
 from edgebed.journal.verdict.hosts import HostConditions, hosts_of, unobserved_s
 from edgebed.journal.verdict.link_rules import LINK_RULES
 from edgebed.journal.verdict.measured import NodeConditions, rows_of
+from edgebed.journal.verdict.seen_rules import SEEN_RULES
 from edgebed.journal.verdict.traffic_rules import TRAFFIC_RULES
 from edgebed.planning.virtual_time import virtual_time_text
 
@@ -73,7 +74,7 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
         return None
     trial = _observed(plan, series)
     is_simulated = is_virtual(series.trial.runtime)
-    rules = FAULT_RULES if is_simulated else (*FAULT_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES)
+    rules = FAULT_RULES if is_simulated else (*FAULT_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES, *SEEN_RULES)
     findings = [finding for rule in rules for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
     advice = dict.fromkeys(finding.advice for finding in findings if finding.advice)
@@ -114,6 +115,7 @@ def _observed(plan: Plan, series: Series) -> Observed:
         lost=tuple(node for node in losses if node.name not in watching),
         traffic=series.traffic[-1][1] if series.traffic else None,
         trained_s=series.trained_s,
+        seen=series.seen,
         phases=series.phases,
         was_stopped=series.outcome in ("interrupted", "failed"),
     )

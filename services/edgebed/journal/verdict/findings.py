@@ -10,6 +10,7 @@ from edgebed.core.framing import MTU
 from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import TimedFault
+from edgebed.journal.series_seen import Sighting
 from edgebed.journal.verdict.hosts import HostConditions
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 
@@ -84,6 +85,8 @@ class Observed:
     """Bytes that passed the server's data socket, and its interface; None where nobody counted."""
     trained_s: float = 0.0
     """Duration of training, in seconds."""
+    seen: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
+    """What was seen of nodes from outside, by node and incarnation."""
     phases: Mapping[str, records.Phases] = field(default_factory=dict)
     """Where the time of workers went."""
     was_stopped: bool = False

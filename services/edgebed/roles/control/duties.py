@@ -17,6 +17,7 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
     records.Restored: NOBODY,
     records.Ended: NOBODY,
     records.HostLoad: NOBODY,
+    records.Seen: NOBODY,
     records.Update: SERVER,
     records.Joined: SERVER,
     records.Left: SERVER,
