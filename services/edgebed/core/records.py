@@ -335,8 +335,8 @@ class Ended(Record):
 RECORDS: tuple[type[Record], ...] = (
     Trial, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused, Dropped,
     Unauthenticated, Traffic,
-    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Seen, Appended, Transfers, Clock, HostLoad, Joined, Left,
-    Unanswered, Pushes, Fault, Restored, Note, Ended,
+    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Seen, Appended, Transfers, Clock, HostLoad, Joined,
+    Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished | Refused

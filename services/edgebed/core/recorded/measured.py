@@ -153,11 +153,11 @@ class Usage(Record):
 
 
 class Seen(Record):
-    """What was seen of a node from outside, at its cgroup and at the far end of its link: cumulative, by the controller.
+    """What is seen of a node from outside, at its cgroup and at its link's far end: cumulative, by the controller.
 
     It covers the time of the node's last `Usage` line before, which has the same `time_s`; without such a line the time
-    since the controller began to look. What the node counts at one moment is seen a little before and after, so between
-    the figure less its error and the figure with it.
+    since training began. What the node counts at one moment is seen a little before and after: between the figure less
+    its error and the figure with it.
     """
 
     name: str

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.emulation.namespaces import inside
+from edgebed.emulation.netlink import Interface, Netlink
 from edgebed.emulation.resources import account
 from edgebed.emulation.witness.looks import Look, Quota, counters_alone, cpu_folder, differences, lowest_above
-from edgebed.emulation.witness.ports import Port, PortReader
+from edgebed.emulation.witness.ports import limits
 
 
 class Place(NamedTuple):
@@ -36,7 +37,7 @@ class Place(NamedTuple):
 class Ports:
     """What was read of the far ends in one round."""
 
-    counts: dict[int, Port] = field(default_factory=dict)
+    counts: dict[int, Interface] = field(default_factory=dict)
     limits: dict[int, tuple[str, ...]] = field(default_factory=dict)
     problem: str = ""
 
@@ -51,7 +52,7 @@ class KernelSight:
         """
         self.place = place
         self.bridge = bridge
-        self.reader: tuple[str, PortReader] | None = None
+        self.reader: tuple[str, Netlink] | None = None
         """The namespace of the ports, and what reads them."""
 
     def look(self, nodes: Sequence[str], *, whole: bool) -> Iterator[tuple[str, Look]]:
@@ -86,7 +87,6 @@ class KernelSight:
         folder = cpu_folder(place.folders)
         if folder and folder.parent not in above:
             above[folder.parent] = lowest_above(folder)
-        limits = ports.limits.get(place.port, ())
         unread = place.unread
         if place.port and port is None:
             unread = (*unread, f"far end of its link: {ports.problem or 'its port is gone'}")
@@ -98,28 +98,28 @@ class KernelSight:
             memory_bytes=usage.peak_bytes,
             memory_held_bytes=usage.memory_limit_bytes,
             mtu=port.mtu if port else None,
-            differences=tuple(differences(usage, place.cpus, place.memory_bytes, limits)),
+            differences=tuple(differences(usage, place.cpus, place.memory_bytes, ports.limits.get(place.port, ()))),
             unread=unread,
         )
 
     def _ports(self, indices: Sequence[int], *, whole: bool) -> Ports:
         """Read the ports with these indices."""
-        bridge, wanted = self.bridge(), [index for index in indices if index]
+        bridge, wanted = self.bridge(), {index for index in indices if index}
         if bridge is None or not wanted:
             return Ports()
         try:
             reader = self._reader(bridge)
             if whole:
-                return Ports(reader.ports(), reader.limits(wanted))
-            return Ports({index: reader.port(index) for index in wanted})
+                return Ports(reader.interfaces(), limits(reader, wanted))
+            return Ports({index: reader.interface_at(index) for index in wanted})
         except (InfrastructureError, OSError, ValueError) as error:
             self.close()
             return Ports(problem=str(error))
 
-    def _reader(self, bridge: str) -> PortReader:
+    def _reader(self, bridge: str) -> Netlink:
         if self.reader and self.reader[0] != bridge:
             self.close()
         if self.reader is None:
             with inside(bridge):
-                self.reader = bridge, PortReader()
+                self.reader = bridge, Netlink()
         return self.reader[1]

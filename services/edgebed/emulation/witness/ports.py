@@ -1,72 +1,40 @@
-"""The far ends of nodes' links, over netlink: ports of a bridge, each the other end of a node's pair of veth.
+"""The far ends of nodes' links: ports of a bridge, each the other end of a node's pair of veth.
 
     node's namespace   data  <-- pair of veth -->  port   namespace of the bridge
 
-What a port receives is what its node sends. The kernel counts at both ends; whoever has changed a node's own end has
-not changed this one. edgebed sets nothing at a port, so what limits there is somebody else's.
+What a port receives is what its node sends. The kernel counts at both ends; whoever changes the node's own end has not
+changed this one. edgebed sets nothing at a port, so what limits there is somebody else's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Collection, Iterator
 
 from edgebed.core.quantities import rate_text
-from edgebed.emulation import netlink
-from edgebed.emulation.netlink import Netlink, Payload, Qdisc
+from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, Netlink, Qdisc
 
-INGRESS = {netlink._INGRESS_HANDLE: "sends"}
+INGRESS = {_INGRESS_HANDLE: "sends"}
 CLSACT = {0xFFFF_FFF2: "sends", 0xFFFF_FFF3: "receives"}
 """Parents of filters at a port (pkt_sched.h), with what the node does with the packets that pass them."""
-_IFLA_LINK = 5
 
 
-class Port(NamedTuple):
-    """One end of a pair of veth."""
+def limits(kernel: Netlink, ports: Collection[int]) -> dict[int, tuple[str, ...]]:
+    """What limits what passes these ports, in words, by their index, where anything does.
 
-    received: int
-    """Bytes, with Ethernet's headers."""
-    sent: int
-    mtu: int
-    peer: int
-    """Index of the other end, in the other end's namespace; 0: there is none."""
-
-
-class PortReader(Netlink):
-    """Reader of all interfaces of the network namespace that the thread is in when it makes one.
-
-    Its methods raise OSError, and BadAnswerError.
+    Raises OSError and BadAnswerError.
     """
-
-    def ports(self) -> dict[int, Port]:
-        """All interfaces by their index."""
-        return {index: _port(found) for index, found in self._links().items()}
-
-    def port(self, index: int) -> Port:
-        """One interface."""
-        return _port(self._link(index))
-
-    def limits(self, indices: Iterable[int]) -> dict[int, tuple[str, ...]]:
-        """What limits what passes these interfaces, in words, where anything does."""
-        wanted = set(indices)
-        found: dict[int, list[str]] = {}
-        for qdisc in self._qdiscs():
-            if qdisc.interface in wanted and qdisc.handle:  # the kernel's defaults have none
-                found.setdefault(qdisc.interface, []).extend(self._words(qdisc))
-        return {index: tuple(words) for index, words in found.items() if words}
-
-    def _words(self, qdisc: Qdisc) -> Iterator[str]:
-        if qdisc.parent == netlink._ROOT:
-            yield f"a {_described(qdisc)} on what the node receives"
-        elif qdisc.parent == netlink._INGRESS:
-            for parent, way in CLSACT.items() if qdisc.kind == "clsact" else INGRESS.items():
-                if self._filters(qdisc.interface, parent):
-                    yield f"a filter on what the node {way}"
+    found: dict[int, list[str]] = {}
+    for qdisc in kernel.qdiscs():
+        if qdisc.interface in ports and qdisc.handle:  # the kernel's defaults have none
+            found.setdefault(qdisc.interface, []).extend(_words(kernel, qdisc))
+    return {index: tuple(words) for index, words in found.items() if words}
 
 
-def _port(found: Mapping[int, Payload]) -> Port:
-    received, sent = netlink._unpack(netlink._STATS64, found.get(netlink._IFLA_STATS64, b""))
-    (mtu,) = netlink._unpack(netlink._UINT32, found.get(netlink._IFLA_MTU, b""))
-    (peer,) = netlink._unpack(netlink._UINT32, found.get(_IFLA_LINK, bytes(4)))
-    return Port(received, sent, mtu, peer)
+def _words(kernel: Netlink, qdisc: Qdisc) -> Iterator[str]:
+    if qdisc.parent == _ROOT:
+        yield f"a {_described(qdisc)} on what the node receives"
+    elif qdisc.parent == _INGRESS:
+        for parent, way in CLSACT.items() if qdisc.kind == "clsact" else INGRESS.items():
+            if kernel.filters(qdisc.interface, parent):
+                yield f"a filter on what the node {way}"
 
 
 def _described(qdisc: Qdisc) -> str:

@@ -16,14 +16,14 @@ from typing import NamedTuple
 import msgspec
 
 from edgebed.core.framing import MTU
-from edgebed.core.recorded.measured import Seen, Usage
+from edgebed.core.recorded.measured import Seen
 from edgebed.emulation.witness.looks import Look, Quota, periods_s
 
 LOOKS_MAX = 90
 """Looks that are kept: a node tells of itself every ten seconds, later on a busy machine."""
 SLACK_S = 0.25
-"""Seconds between a node's reading its counters and its writing down the time: with a cap of 0.02 it rests for a tenth of
-a second after each two milliseconds."""
+"""Seconds that may lie between a node's reading its counters and its writing down the time: a node with a cap of 0.02
+rests for a tenth of a second after each two milliseconds."""
 LASTS_S = 1.0
 """Seconds for which something must differ to count: a fault changes a cap a moment before or after that is known."""
 TOLD_S_MAX = 15.0

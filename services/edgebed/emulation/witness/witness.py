@@ -8,10 +8,11 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 
-from edgebed.core.recorded.measured import Seen
+from edgebed.core.recorded.measured import Seen, Usage
+from edgebed.core.recorded.record import Record
 from edgebed.emulation.witness.looks import Look, Sight
 from edgebed.emulation.witness.testimony import Told, Track
 
@@ -86,11 +87,15 @@ class Outside:
         for track in self.tracks.values():
             track.began_s = monotonic_s
 
-    def told(self, node: str, told: Told) -> None:
-        """Note a node's own account, and look at what it counts."""
-        if track := self.tracks.get(node):
-            track.told(told)
-            self.witness.look_at(node)
+    def told(self, node: str, incarnation: int, epoch_s: float, reported: Iterable[tuple[float, Record]]) -> None:
+        """Note a node's own accounts among what it reported, and look at what it counts.
+
+        `epoch_s` is the time of the trial's launch, from which the records' times count, on the monotonic clock.
+        """
+        for t, record in reported:
+            if isinstance(record, Usage) and node in self.tracks:
+                self.tracks[node].told(Told(incarnation, epoch_s + t, record.time_s))
+                self.witness.look_at(node)
 
     def take(self) -> Iterator[Seen]:
         """Yield what is to be journaled since the last call."""

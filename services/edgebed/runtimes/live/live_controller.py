@@ -21,7 +21,6 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.linux import allow_open_files
 from edgebed.core.plan import Injection
 from edgebed.emulation.witness.looks import Sight
-from edgebed.emulation.witness.testimony import Told
 from edgebed.emulation.witness.witness import Outside
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
@@ -242,6 +241,7 @@ class LiveController:
                 self.to_launch.clear()
                 self._end_probe()
             self._launch(address)
+            self._journal_all(self.outside.take() if self.outside else ())
             due_s = min(now + (LAUNCH_AGAIN_S if self.to_launch else SHOW_S), self.timers.next_s, self.next_check_s)
             self._turn(dict(poller.poll(max(0, int((due_s - now) * 1000) + 1))))
 
@@ -266,8 +266,6 @@ class LiveController:
                 self._received(event)
             except RemoteWireError as error:
                 self._complain(f"from {event.peer!r}: {error}")
-        if self.outside:
-            self._journal_all(self.outside.take())
         if self.launcher.fileno() in ready:
             for happened in self.launcher.poll_events():
                 self._happened(happened)
@@ -317,7 +315,9 @@ class LiveController:
             return
         if isinstance(message, messages.Report):
             event = self._keep_report(event, message)
-            self._hear_accounts(event)
+            if self.outside and self.has_begun:
+                incarnation = self.heart.members[message.sender].incarnation
+                self.outside.told(message.sender, incarnation, self.heart.admission.epoch_ns * 1e-9, message.records)
         elif not self._is_owed(event.peer, message.sender, message):
             return
         else:
@@ -481,16 +481,6 @@ class LiveController:
         if self.outside is None and (sight := self.launcher.sight()):
             nodes = [node.node for node in self.heart.plan.nodes if node.role != "evaluator"]
             self.outside = Outside(sight, nodes)
-
-    def _hear_accounts(self, event: MessageReceived) -> None:
-        """Have what a node tells of itself set against what is seen."""
-        report = event.message
-        assert isinstance(report, messages.Report)
-        if self.outside and self.has_begun:
-            incarnation, epoch_s = self.heart.members[report.sender].incarnation, self.heart.admission.epoch_ns * 1e-9
-            for t, record in report.records:
-                if isinstance(record, records.Usage):
-                    self.outside.told(report.sender, Told(incarnation, epoch_s + t, record.time_s))
 
     def _end_outside(self) -> None:
         if self.outside:
