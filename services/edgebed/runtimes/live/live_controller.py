@@ -20,8 +20,8 @@ from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.linux import allow_open_files
 from edgebed.core.plan import Injection
-from edgebed.emulation.witness.looks import Sight
-from edgebed.emulation.witness.witness import Outside
+from edgebed.emulation.outside.lookout import Outside
+from edgebed.emulation.outside.looks import Sight
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.controller import Controller, Phase
@@ -205,7 +205,7 @@ class LiveController:
                 if self.probe:
                     self.probe.close()
                 if self.outside:
-                    self.outside.witness.close()
+                    self.outside.lookout.close()
                 try:
                     self.launcher.close()
                 finally:

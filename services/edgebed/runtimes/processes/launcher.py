@@ -34,8 +34,8 @@ from edgebed.emulation.cpu_caps import starting_cpus
 from edgebed.emulation.host_load import HostProbe
 from edgebed.emulation.local import local_mechanisms
 from edgebed.emulation.namespaces import Namespaces, SwitchEndedError
+from edgebed.emulation.outside.kernel_sight import FAR_END, KernelSight, Place
 from edgebed.emulation.resources import CgroupUsage
-from edgebed.emulation.witness.kernel_sight import KernelSight, Place
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.processes.forking import ForkServer
 
@@ -246,7 +246,7 @@ class ProcessLauncher:
     def _place(self, node: str) -> Place:
         """Where a node is to be seen."""
         made = self.namespaces.made if self.namespaces else None
-        why = {"cgroup": not self.cgroups, "far end of its link": made is None or node not in made.ports}
+        why = {"cgroup": not self.cgroups, FAR_END: made is None or node not in made.ports}
         return Place(
             life=made.bridge if made else "",
             folders=self.cgroups.folders(node) if self.cgroups else {},

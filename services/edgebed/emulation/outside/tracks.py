@@ -17,7 +17,7 @@ import msgspec
 
 from edgebed.core.framing import MTU
 from edgebed.core.recorded.measured import Seen
-from edgebed.emulation.witness.looks import Look, Quota, periods_s
+from edgebed.emulation.outside.looks import Look, Quota, periods_s
 
 LOOKS_MAX = 90
 """Looks that are kept: a node tells of itself every ten seconds, later on a busy machine."""
@@ -68,8 +68,8 @@ class Track:
     """Looks at its present life."""
     base: tuple[int, Counts] | None = None
     """Incarnation, and the counters when the node began to count."""
-    waiting: list[Told] = field(default_factory=list)
-    """Accounts for which the look after is still to come."""
+    waiting: Told | None = None
+    """The node's last account, as long as the look after it is still to come."""
     last: Look | None = None
     """The last whole look."""
     lowest: Quota | None = None
@@ -89,8 +89,7 @@ class Track:
         """Take in a look."""
         if self.looks and look.life != self.looks[-1].life:
             self.looks.clear()
-            self.waiting.clear()
-            self.base = None
+            self.waiting = self.base = None
         self.looks.append(look)
         if look.is_whole and look.since_s >= self.began_s:
             self._judge(look)
@@ -110,15 +109,14 @@ class Track:
 
     def told(self, told: Told) -> None:
         """Note the node's own account."""
-        self.waiting.append(told)
+        self.waiting = told
         self.incarnation = told.incarnation
 
     def seen(self, now: float) -> Iterator[Seen]:
         """Yield what is to be journaled by `now`."""
-        for told in list(self.waiting):
-            if found := self._against(told):
-                self.waiting.remove(told)
-                yield self._noted(found, now)
+        if self.waiting and (found := self._against(self.waiting)):
+            self.waiting = None
+            yield self._noted(found, now)
         if now >= max(self.journaled_s, self.began_s) + TOLD_S_MAX and self.last:
             yield self._noted(self._alone(now), now)
 

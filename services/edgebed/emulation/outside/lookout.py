@@ -13,8 +13,8 @@ from contextlib import suppress
 
 from edgebed.core.recorded.measured import Seen, Usage
 from edgebed.core.recorded.record import Record
-from edgebed.emulation.witness.looks import Look, Sight
-from edgebed.emulation.witness.testimony import Told, Track
+from edgebed.emulation.outside.looks import Look, Sight
+from edgebed.emulation.outside.tracks import Told, Track
 
 ROUND_S = 0.5
 SHARE_MAX = 0.02
@@ -22,7 +22,7 @@ SHARE_MAX = 0.02
 CLOSE_S_MAX = 2.0
 
 
-class Witness:
+class Lookout:
     """A running look-out for nodes; `close` ends it."""
 
     def __init__(self, sight: Sight, nodes: Sequence[str]) -> None:
@@ -31,7 +31,7 @@ class Witness:
         self._found: deque[tuple[str, Look]] = deque()
         self._asked: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         """Nodes to look at now; None: no more."""
-        self._thread = threading.Thread(target=self._run, name="witness", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="lookout", daemon=True)
         self._thread.start()
 
     def look_at(self, node: str) -> None:
@@ -80,7 +80,7 @@ class Outside:
     def __init__(self, sight: Sight, nodes: Sequence[str]) -> None:
         """Begin to look at the nodes."""
         self.tracks = {name: Track(name) for name in nodes}
-        self.witness = Witness(sight, nodes)
+        self.lookout = Lookout(sight, nodes)
 
     def began(self, monotonic_s: float) -> None:
         """Note when training began: what is not as it was set counts from then on."""
@@ -95,17 +95,17 @@ class Outside:
         for t, record in reported:
             if isinstance(record, Usage) and node in self.tracks:
                 self.tracks[node].told(Told(incarnation, epoch_s + t, record.time_s))
-                self.witness.look_at(node)
+                self.lookout.look_at(node)
 
     def take(self) -> Iterator[Seen]:
         """Yield what is to be journaled since the last call."""
-        for node, look in self.witness.take():
+        for node, look in self.lookout.take():
             self.tracks[node].add(look)
             yield from self.tracks[node].seen(look.until_s)
 
     def close(self) -> Iterator[Seen]:
         """Look no more; yield what is left to be journaled."""
-        self.witness.close()
+        self.lookout.close()
         yield from self.take()
         for track in self.tracks.values():
             yield from track.at_the_end(time.monotonic())

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from edgebed.core.errors import InfrastructureError
 from edgebed.emulation.namespaces import inside
 from edgebed.emulation.netlink import Interface, Netlink
+from edgebed.emulation.outside.looks import Look, Quota, counters_alone, cpu_folder, differences, lowest_above
+from edgebed.emulation.outside.ports import limits
 from edgebed.emulation.resources import account
-from edgebed.emulation.witness.looks import Look, Quota, counters_alone, cpu_folder, differences, lowest_above
-from edgebed.emulation.witness.ports import limits
 
 
 class Place(NamedTuple):
@@ -24,13 +24,18 @@ class Place(NamedTuple):
     """What its counters are of: of another life they begin anew."""
     folders: Mapping[str, Path]
     """Its cgroup's folder for each controller of version 1, or for "" in version 2; none: it has no cgroup."""
-    cpus: float | None
+    cpus: float | None = None
     """The CPU cap that was set, in cores; None: none."""
-    memory_bytes: int | None
-    port: int
+    memory_bytes: int | None = None
+    """The memory cap that was set."""
+    port: int = 0
     """Index of the interface at its link's far end; 0: it cannot be read."""
     unread: tuple[str, ...] = ()
     """What cannot be read and why, each as `what: why`."""
+
+
+FAR_END = "far end of its link"
+"""How an end that cannot be read is called."""
 
 
 @dataclass
@@ -61,7 +66,8 @@ class KernelSight:
         ports_s, ports = time.monotonic(), self._ports([place.port for place in places.values()], whole=whole)
         above: dict[Path, Quota | None] = {}
         for node, place in places.items():
-            yield node, self._look(place, ports_s, ports, above, whole=whole)
+            if look := self._look(place, ports_s, ports, above, whole=whole):
+                yield node, look
 
     def close(self) -> None:
         """Close what reads the ports."""
@@ -71,9 +77,13 @@ class KernelSight:
 
     def _look(
         self, place: Place, since_s: float, ports: Ports, above: dict[Path, Quota | None], *, whole: bool
-    ) -> Look:
+    ) -> Look | None:
+        """Look at a node; None if it is gone, or going."""
         usage = account(place.folders if whole else counters_alone(place.folders))
         port = ports.counts.get(place.port)
+        is_port_gone = whole and place.port and port is None and not ports.problem
+        if is_port_gone or (place.folders and usage.cpu_s is None):
+            return None
         counted = Look(
             life=place.life,
             since_s=since_s,
@@ -89,7 +99,7 @@ class KernelSight:
             above[folder.parent] = lowest_above(folder)
         unread = place.unread
         if place.port and port is None:
-            unread = (*unread, f"far end of its link: {ports.problem or 'its port is gone'}")
+            unread = (*unread, f"{FAR_END}: {ports.problem}")
         return replace(
             counted,
             is_whole=True,
