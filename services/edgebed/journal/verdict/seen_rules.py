@@ -45,13 +45,13 @@ class Difference(NamedTuple):
 
 def told(trial: Observed) -> Iterator[Finding]:
     """Rule: what nodes say that they used is what was seen of them."""
-    found = [(node, max(wrong)) for node in trial.nodes if (wrong := list(_differences(trial, node)))]
+    found = [(max(wrong), node) for node in trial.nodes if (wrong := list(_differences(trial, node)))]
     if found:
-        worst = max(found, key=lambda each: each[1])[1]
-        names = names_text(node for node, _ in found)
+        (_, text), worst = max(found, key=lambda each: each[0])
+        others = f", and the figures of {len(found) - 1:,} more differ" if len(found) > 1 else ""
         yield Finding(
-            f"usage: {names} told {'other figures' if len(found) > 1 else 'another figure'} than were seen from "
-            f"outside, {worst.text}; does it run the code that it should, or is its cgroup or link shared with others?"
+            f"usage: {worst.name} told {text}, as seen from outside{others}; is its code the run's, and are its cgroup "
+            "and its link its own?"
         )
 
 

@@ -3,8 +3,8 @@
     on the controller's own host, as root   cgroups by their files; ports of the engine's bridge over netlink
     elsewhere                               CPU time and memory by the engine's statistics
 
-A container on this host is found by its process, whose cgroup has the container's id in its path. A controller that is a
-container itself sees neither, and the ports of an overlay network are in a namespace of the engine's own.
+A container on this host is found by its process, whose cgroup has the container's id in its path. A controller that is
+a container itself sees neither, and the ports of an overlay network are in a namespace of the engine's own.
 """
 
 import os
