@@ -14,7 +14,7 @@ class Sighting(NamedTuple):
     seen: records.Seen | None = None
     """The last line that covers the time of an account of the node's own."""
     told: records.Usage | None = None
-    """That account."""
+    """The node's own account of the time that `seen` covers."""
 
 
 class Sightings(Fold):

@@ -172,9 +172,9 @@ class Seen(Record):
     above: str = ""
     """The cgroup above its own that had the lowest CPU quota, which all below share; empty: none had any."""
     cpus_above: Amount | None = None
-    """That quota, in cores."""
+    """The quota of the cgroup `above`, in cores."""
     above_s: Amount = 0.0
-    """Time in which that quota was used up."""
+    """Time in which the quota of the cgroup `above` was used up."""
     memory_bytes: Count | None = None
     """Highest memory use of its cgroup, of before the node told its own."""
     memory_held_bytes: Count | None = None
