@@ -12,6 +12,7 @@ from edgebed.core.recorded.measured import (
     Link,
     Messages,
     Phases,
+    Seen,
     ShardPhases,
     Traffic,
     Transfers,
@@ -346,12 +347,12 @@ class Ended(Record):
 RECORDS: tuple[type[Record], ...] = (
     Trial, Continued, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused,
     Dropped, Unauthenticated, Traffic,
-    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Appended, Transfers, Clock, HostLoad, Joined, Left,
-    Unanswered, Pushes, Fault, Restored, Note, Ended,
+    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Seen, Appended, Transfers, Clock, HostLoad, Joined,
+    Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Continued | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished
     | Refused | Dropped | Unauthenticated
-    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Appended | Transfers | Clock
+    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Seen | Appended | Transfers | Clock
     | HostLoad | Joined | Left | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

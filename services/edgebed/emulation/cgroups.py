@@ -47,6 +47,8 @@ class Cgroups:
         self.version = 2 if "" in self.mounts else 1
         self.oom_kills_before: dict[str, int] = {}
         """OOM kills of each node in its earlier incarnations."""
+        self.capped: dict[str, float | None] = {}
+        """The CPU cap that was set last for each node, in cores; None: none."""
         name = f"{PREFIX}{own_process_name().replace('/', '_')}_{next(_numbers)}"
         self.parents = {controller: mount / name for controller, mount in self.mounts.items()}
         try:
@@ -62,7 +64,7 @@ class Cgroups:
 
     def make(self, node: NodePlan) -> tuple[str, ...]:
         """Make a node's cgroup with its caps; return the folders that its process is to enter."""
-        folders = self._folders(node.node)
+        folders = self.folders(node.node)
         for folder in set(folders.values()):
             make_folder(folder)
         self.cap_cpus(node.node, node.cpus)
@@ -77,7 +79,8 @@ class Cgroups:
 
     def cap_cpus(self, node: str, cpus: float | None) -> None:
         """Cap a node's CPU from now on; None: no cap. Raises InfrastructureError where the kernel refuses."""
-        folders = self._folders(node)
+        folders = self.folders(node)
+        self.capped[node] = cpus
         quota_us = None if cpus is None else cpu_quota_us(cpus)
         if self.version == 2:
             _write(folders[""] / "cpu.max", f"{quota_us or 'max'} {CPU_PERIOD_US}")
@@ -87,14 +90,14 @@ class Cgroups:
 
     def begin_incarnation(self, node: str) -> None:
         """Prepare for a new process of the node: what an earlier one did is not to be taken for its own."""
-        folders = self._folders(node)
+        folders = self.folders(node)
         self.oom_kills_before[node] = account(folders).oom_kills or 0
         if self.version == 1:
             _write_if_there(folders["memory"] / "memory.max_usage_in_bytes", "0")
 
     def account(self, node: str) -> CgroupUsage:
         """Return what a node has used, also after its end; kills are those of its present incarnation."""
-        usage = account(self._folders(node))
+        usage = account(self.folders(node))
         before = self.oom_kills_before.get(node, 0)
         return usage if usage.oom_kills is None else replace(usage, oom_kills=usage.oom_kills - before)
 
@@ -103,7 +106,8 @@ class Cgroups:
         for parent in set(self.parents.values()):
             _remove(parent)
 
-    def _folders(self, node: str) -> dict[str, Path]:
+    def folders(self, node: str) -> dict[str, Path]:
+        """A node's cgroup: its folder for each controller of version 1, or for "" in version 2."""
         return {controller: parent / node for controller, parent in self.parents.items()}
 
 

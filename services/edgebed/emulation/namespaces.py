@@ -62,6 +62,10 @@ class NamespacesReply(msgspec.Struct, frozen=True, omit_defaults=True):
 
     homes: dict[str, Home] = {}
     problem: str = ""
+    bridge: str = ""
+    """Path of the namespace of the bridge, for as long as the process that holds it lives."""
+    ports: dict[str, int] = {}
+    """Index of the bridge's port to each node."""
 
 
 class SwitchEndedError(InfrastructureError):
@@ -106,11 +110,16 @@ class Namespaces:
         self.lines = Lines(self.process.stdout.fileno())
         try:
             self._tell(self.request)
-            self.homes = msgspec.json.decode(self._line(), type=NamespacesReply).homes
+            self.made = msgspec.json.decode(self._line(), type=NamespacesReply)
         except BaseException:
             self.process.kill()  # it may be making hundreds of them
             self.close()
             raise
+
+    @property
+    def homes(self) -> dict[str, Home]:
+        """Where each node's data sockets belong."""
+        return self.made.homes
 
     def mend(self) -> None:
         """Make namespaces with the same addresses in a process that takes the place of one that has ended.

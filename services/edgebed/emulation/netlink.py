@@ -11,8 +11,9 @@ import ipaddress
 import os
 import socket
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from edgebed.core.errors import InfrastructureError
 
@@ -26,7 +27,7 @@ UINT32_MAX = 2**32 - 1
 Payload = bytes
 _ERROR, _DONE = 2, 3
 _GET_LINK, _GET_ADDRESS, _GET_QDISC, _GET_FILTER = 18, 22, 38, 46
-_REQUEST_DUMP = 0x301
+_REQUEST, _REQUEST_DUMP = 0x1, 0x301
 _ROOT, _INGRESS = 0xFFFF_FFFF, 0xFFFF_FFF1
 _INGRESS_HANDLE = 0xFFFF_0000
 _HEADER = struct.Struct("=IHHII")
@@ -44,7 +45,7 @@ _UINT64 = struct.Struct("=Q")
 _INT32 = struct.Struct("=i")
 _UINT32 = struct.Struct("=I")
 _MIRRED = struct.Struct("=24xI")  # of tc_mirred: the interface it leads to
-_IFLA_IFNAME, _IFLA_MTU, _IFLA_STATS64 = 3, 4, 23
+_IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_STATS64 = 3, 4, 5, 23
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
 _U32_ACTIONS, _ACTION_KIND, _ACTION_OPTIONS, _MIRRED_PARMS = 7, 1, 2, 2
@@ -91,51 +92,106 @@ class Qdisc:
     queue: Queue = field(default_factory=Queue)
 
 
-class LinkReader:
+class Interface(NamedTuple):
+    """A network interface."""
+
+    name: str
+    mtu: int
+    """Bytes of the largest packet that the interface takes, without Ethernet's header."""
+    received: int
+    """Bytes so far, with Ethernet's headers."""
+    sent: int
+    peer: int
+    """Index of the other end of a pair of veth, in that end's namespace; 0: there is none."""
+
+
+class Netlink:
+    """Connection to the kernel for questions about the network namespace that the thread is in now, for good."""
+
+    def __init__(self) -> None:
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        self._socket.settimeout(5.0)
+        self._sequence = 0
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def interfaces(self) -> dict[int, Interface]:
+        """Return all interfaces by their index. Raises OSError and BadAnswerError, as what follows."""
+        return dict(map(read_interface, self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0))))
+
+    def interface_at(self, index: int) -> Interface:
+        """Return the interface with that index."""
+        request = _LINK.pack(socket.AF_UNSPEC, 0, index, 0, 0)
+        return read_interface(next(self._ask(_GET_LINK, request, _REQUEST)))[1]
+
+    def qdiscs(self) -> list[Qdisc]:
+        """Return the queueing disciplines of all interfaces."""
+        return [read_qdisc(payload) for payload in self._dump(_GET_QDISC, _QDISC.pack(socket.AF_UNSPEC, 0, 0, 0, 0))]
+
+    def filters(self, interface: int, parent: int) -> list[Payload]:
+        """Return the payloads of an interface's filters below `parent`."""
+        return self._dump(_GET_FILTER, _QDISC.pack(socket.AF_UNSPEC, interface, 0, parent, 0))
+
+    def _dump(self, kind: int, request: Payload) -> list[Payload]:
+        """Return the payloads of the kernel's whole answer; OSError if it refuses."""
+        return list(self._ask(kind, request, _REQUEST_DUMP))
+
+    def _ask(self, kind: int, request: Payload, flags: int) -> Iterator[Payload]:
+        """Yield the payloads of an answer, to the end of a dump; OSError if the kernel refuses."""
+        self._sequence = (self._sequence + 1) & UINT32_MAX
+        self._socket.send(_HEADER.pack(_HEADER.size + len(request), kind, flags, self._sequence, 0) + request)
+        while True:
+            for kind_of_message, sequence, payload in messages(self._socket.recv(1 << 16)):
+                if sequence != self._sequence:
+                    continue  # of an earlier question, whose answer came too late
+                if kind_of_message == _DONE:
+                    return
+                if kind_of_message == _ERROR:
+                    (code,) = _unpack(_INT32, payload)
+                    raise OSError(-code, os.strerror(-code))
+                yield payload
+
+
+class LinkReader(Netlink):
     """Reader of the interface that holds `address` in the network namespace that the thread is in now, for good.
 
     Raises InfrastructureError where no interface of it has the address.
     """
 
     def __init__(self, address: str) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        super().__init__()
         try:
-            self._socket.settimeout(5.0)
-            self._sequence = 0
             self.index = self._index_of(address)
-            self.interface = self._names()[self.index]
-            self.mtu = self._mtu()
+            self.interface, self.mtu, *_ = self.interfaces()[self.index]
             """Bytes of the largest packet that the interface takes, without Ethernet's header."""
         except BaseException:
-            self._socket.close()
+            self.close()
             raise
-
-    def close(self) -> None:
-        """Close the reader."""
-        self._socket.close()
 
     def bytes(self) -> tuple[int, int]:
         """Return bytes received and sent by the interface, with Ethernet's headers. Raises OSError if it is gone."""
-        received, sent = _unpack(_STATS64, self._own().get(_IFLA_STATS64, b""))
-        return received, sent
+        own = self.interfaces().get(self.index)
+        if own is None:
+            raise OSError(f"the interface {self.interface} is gone")
+        return own.received, own.sent
 
     def queues(self) -> tuple[Queue | None, Queue | None]:
         """What limits or delays what the node sends, and what it receives; None if nothing does.
 
         Raises OSError and BadAnswerError.
         """
-        request = _QDISC.pack(socket.AF_UNSPEC, 0, 0, 0, 0)
-        qdiscs = [read_qdisc(payload) for payload in self._dump(_GET_QDISC, request)]
+        qdiscs = self.qdiscs()
         uplink = stack(qdiscs, self.index)
         if not any(each.interface == self.index and each.parent == _INGRESS for each in qdiscs):
             return uplink, None
-        ifb = next((index for index, name in self._names().items() if name == IFB), None)
+        ifb = next((index for index, each in self.interfaces().items() if each.name == IFB), None)
         return uplink, stack(qdiscs, ifb) if ifb is not None and self._leads_to(ifb) else None
 
     def _leads_to(self, ifb: int) -> bool:
         """Whether what the interface receives is led to another one."""
-        request = _QDISC.pack(socket.AF_UNSPEC, self.index, 0, _INGRESS_HANDLE, 0)
-        return any(ifb in redirected(payload) for payload in self._dump(_GET_FILTER, request))
+        return any(ifb in redirected(payload) for payload in self.filters(self.index, _INGRESS_HANDLE))
 
     def _index_of(self, address: str) -> int:
         wanted = ipaddress.ip_address(address)
@@ -150,41 +206,6 @@ class LinkReader:
                 held[str(ipaddress.ip_address(packed))] = index
         known = ", ".join(sorted(held)) or "no address"
         raise InfrastructureError(f"no network interface has the address {address}. This namespace has {known}.")
-
-    def _mtu(self) -> int:
-        (mtu,) = _unpack(_UINT32, self._own().get(_IFLA_MTU, b""))
-        return int(mtu)
-
-    def _own(self) -> Mapping[int, Payload]:
-        """Attributes of the interface. Raises OSError if it is gone."""
-        for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
-            _, _, index, _, _ = _unpack(_LINK, payload)
-            if index == self.index:
-                return attributes(payload[_LINK.size :])
-        raise OSError(f"the interface {self.interface} is gone")
-
-    def _names(self) -> dict[int, str]:
-        names = {}
-        for payload in self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
-            _, _, index, _, _ = _unpack(_LINK, payload)
-            names[index] = _text(attributes(payload[_LINK.size :]).get(_IFLA_IFNAME, b""))
-        return names
-
-    def _dump(self, kind: int, request: Payload) -> list[Payload]:
-        """Return the payloads of the kernel's whole answer; OSError if it refuses."""
-        self._sequence = (self._sequence + 1) & UINT32_MAX
-        self._socket.send(_HEADER.pack(_HEADER.size + len(request), kind, _REQUEST_DUMP, self._sequence, 0) + request)
-        answer: list[Payload] = []
-        while True:
-            for kind_of_message, sequence, payload in messages(self._socket.recv(1 << 16)):
-                if sequence != self._sequence:
-                    continue  # of an earlier question, whose answer came too late
-                if kind_of_message == _DONE:
-                    return answer
-                if kind_of_message == _ERROR:
-                    (code,) = _unpack(_INT32, payload)
-                    raise OSError(-code, os.strerror(-code))
-                answer.append(payload)
 
 
 def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
@@ -207,6 +228,15 @@ def attributes(data: bytes) -> dict[int, bytes]:
         found[kind & _TYPE_MASK] = data[_ATTRIBUTE.size : length]
         data = data[_aligned(length) :]
     return found
+
+
+def read_interface(payload: bytes) -> tuple[int, Interface]:
+    """Read an interface, and its index, from the payload of its message. Raises BadAnswerError."""
+    _, _, index, _, _ = _unpack(_LINK, payload)
+    found = attributes(payload[_LINK.size :])
+    received, sent = _unpack(_STATS64, found.get(_IFLA_STATS64, b""))
+    (mtu,), (peer,) = _unpack(_UINT32, found.get(_IFLA_MTU, b"")), _unpack(_UINT32, found.get(_IFLA_LINK, bytes(4)))
+    return index, Interface(_text(found.get(_IFLA_IFNAME, b"")), mtu, received, sent, peer)
 
 
 def read_qdisc(payload: bytes) -> Qdisc:

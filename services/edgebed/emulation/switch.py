@@ -61,11 +61,13 @@ class Namespace:
     address: str
     ethernet: str
     descriptor: int
+    port: int
+    """Index of the bridge's port to the node."""
 
     @property
     def home(self) -> Home:
         """Return the node's home, as the node gets it."""
-        return Home(namespace=f"/proc/{os.getpid()}/fd/{self.descriptor}", address=self.address)
+        return Home(namespace=_path(self.descriptor), address=self.address)
 
 
 class Switch:
@@ -78,7 +80,9 @@ class Switch:
         self.nodes: dict[str, Namespace] = {}
         self.descriptors = contextlib.ExitStack()
         with _explained("a network namespace"):
-            self.ip = self._enter_new()[0]
+            self.ip, descriptor = self._enter_new()
+        self.namespace = _path(descriptor)
+        """Path of the namespace of the bridge."""
         with _explained("a bridge", "bridge", "bridge"):
             self.ip.link("add", ifname="switch", kind="bridge", br_stp_state=0, br_forward_delay=0, br_mcast_snooping=0)
             (self.index,) = self.ip.link_lookup(ifname="switch")
@@ -101,7 +105,7 @@ class Switch:
             (port_index,) = self.ip.link_lookup(ifname=port)
             self.ip.fdb("add", ifindex=port_index, lladdr=ethernet, state=_NUD_NOARP)
             (index,) = ip.link_lookup(ifname=INTERFACE)
-            made = Namespace(ip, index, f"10.0.{high}.{low}", ethernet, descriptor)
+            made = Namespace(ip, index, f"10.0.{high}.{low}", ethernet, descriptor, port_index)
             for each in (LOOPBACK, index):
                 ip.link("set", index=each, state="up")
             ip.addr("add", index=index, address=made.address, prefixlen=PREFIX_LENGTH)
@@ -160,7 +164,8 @@ def _serve() -> None:
             shaping.close(node)  # each takes several files
         if len(switch.nodes) > 1:  # the server's is needed to introduce it to all
             namespace.ip.close()
-    _say(NamespacesReply({node: namespace.home for node, namespace in switch.nodes.items()}))
+    homes, ports = ({name: getattr(node, what) for name, node in switch.nodes.items()} for what in ("home", "port"))
+    _say(NamespacesReply(homes, bridge=switch.namespace, ports=ports))
     while (line := lines.read(shaping.due_s())) != b"":
         if line and (answer := shaping.obey(line)):
             _say(answer)
@@ -185,6 +190,11 @@ def probe() -> Features:
             switch.close()
 
     return in_own_thread(in_own_namespaces)
+
+
+def _path(descriptor: int) -> str:
+    """Path by which other processes open a namespace that this one holds."""
+    return f"/proc/{os.getpid()}/fd/{descriptor}"
 
 
 def _introduce(one: Namespace, other: Namespace) -> None:

@@ -28,6 +28,7 @@ from edgebed.journal.journal import not_a_line, read_journal
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence, divergence_of
 from edgebed.journal.series_faults import Faults, TimedFault
 from edgebed.journal.series_pushes import SeenPushes, WorkerPushes
+from edgebed.journal.series_seen import Sighting, Sightings
 from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, Steps
 
 SERVER = "server"
@@ -150,6 +151,8 @@ class Series:
     """What held each node's link: the last report, of each incarnation in which it differed."""
     usage: dict[str, tuple[records.Usage, ...]] = dataclasses.field(default_factory=dict)
     """What each node used, in each of its incarnations, from its start to its end."""
+    seen: dict[str, tuple[Sighting, ...]] = dataclasses.field(default_factory=dict)
+    """What was seen of each node from outside, by incarnation, beside what it told of itself."""
     appended: tuple[records.Appended, ...] = ()
     """What the server wrote to its log, in each of its incarnations."""
     transfers: dict[tuple[str, str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
@@ -291,7 +294,8 @@ class _Builder(Fold):
         self.steps = Steps(self.timeline)
         self.faults = Faults(self.timeline)
         self.pushes = SeenPushes()
-        super().__init__(self.counters, self.accounting, self.steps, self.faults, self.pushes)
+        self.sightings = Sightings()
+        super().__init__(self.counters, self.accounting, self.steps, self.faults, self.pushes, self.sightings)
         names = ("t", "egress_bytes", "ingress_bytes", "worker", *_COPIED)
         self.columns: dict[str, array[Any]] = {
             name: array("d" if name in ("t", "egress_bytes", "loss") else "q") for name in names
@@ -416,6 +420,7 @@ class _Builder(Fold):
             notes=tuple((t, node, record.text) for t, node, record in kept[records.Note]),
             links={node: tuple(lives) for (node,), lives in self.counters.lives(records.Link).items()},
             usage={node: tuple(lives) for (node,), lives in self.counters.lives(records.Usage).items()},
+            seen=self.sightings.by_node(),
             appended=tuple(self.counters.lives(records.Appended).get((SERVER,), ())),
             transfers=transfers,
             hosts=_by_host((t, record) for t, _, record in kept[records.HostLoad]),

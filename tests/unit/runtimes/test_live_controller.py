@@ -47,6 +47,9 @@ class Launcher:
         """Done at some later time."""
         self.capped.append(node)
 
+    def sight(self):
+        """Nobody sees its nodes."""
+
 
 class Unheard:
     """Where messages to nodes go."""

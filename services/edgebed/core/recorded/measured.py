@@ -152,6 +152,48 @@ class Usage(Record):
     downlink_drops: Count | None = None
 
 
+class Seen(Record):
+    """What is seen of a node from outside, at its cgroup and at its link's far end: cumulative, by the controller.
+
+    It covers the time of the node's last `Usage` line before, which has the same `time_s`; without such a line the time
+    since training began. What the node counts at one moment is seen a little before and after: between the figure less
+    its error and the figure with it.
+    """
+
+    name: str
+    """The node."""
+    time_s: Seconds
+    incarnation: Count = 0
+    cpu_s: Amount | None = None
+    """CPU time of its cgroup; None here and below: it could not be read."""
+    cpu_error_s: Amount = 0.0
+    cpus_held: Amount | None = None
+    """The CPU cap that its cgroup holds, in cores."""
+    above: str = ""
+    """The cgroup above its own that had the lowest CPU quota, which all below share; empty: none had any."""
+    cpus_above: Amount | None = None
+    """The quota of the cgroup `above`, in cores."""
+    above_s: Amount = 0.0
+    """Time in which the quota of the cgroup `above` was used up."""
+    memory_bytes: Count | None = None
+    """Highest memory use of its cgroup, of before the node told its own."""
+    memory_held_bytes: Count | None = None
+    uplink_bytes: Count | None = None
+    """Bytes that came out of its link at the far end, on the wire."""
+    uplink_error_bytes: Count = 0
+    downlink_bytes: Count | None = None
+    """Bytes that went into its link there."""
+    downlink_error_bytes: Count = 0
+    mtu: Count | None = None
+    """The MTU of the far end, where it is none of an Ethernet (1500)."""
+    differed: Count = 0
+    """Looks until now, some two a second, that found something which edgebed had not set so, for a second or more."""
+    differences: tuple[str, ...] = ()
+    """What was found so, the first of each kind."""
+    unread: tuple[str, ...] = ()
+    """What could not be read, and why."""
+
+
 class Appended(Record):
     """What a server wrote to its log and what that took, since it started: cumulative, by the server itself."""
 

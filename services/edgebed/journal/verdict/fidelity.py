@@ -30,6 +30,7 @@ from edgebed.journal.verdict.host_rules import HOST_RULES
 from edgebed.journal.verdict.hosts import HostConditions, hosts_of, unobserved_s
 from edgebed.journal.verdict.link_rules import LINK_RULES
 from edgebed.journal.verdict.measured import NodeConditions, rows_of
+from edgebed.journal.verdict.seen_rules import SEEN_RULES
 from edgebed.journal.verdict.staleness_rules import STALENESS_RULES
 from edgebed.journal.verdict.traffic_rules import TRAFFIC_RULES
 from edgebed.planning.virtual_time import virtual_time_text
@@ -79,7 +80,7 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
     is_simulated = is_virtual(series.trial.runtime)
     rules = (*FAULT_RULES, *STALENESS_RULES, *EVALUATION_RULES)
     if not is_simulated:
-        rules = (*rules, *CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES)
+        rules = (*rules, *CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES, *SEEN_RULES)
     findings = [finding for rule in rules for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
     advice = dict.fromkeys(finding.advice for finding in findings if finding.advice)
@@ -127,6 +128,7 @@ def _observed(plan: Plan, series: Series) -> Observed:
         updates=len(series.updates),
         alone_s=series.unobserved_s,
         alone_updates=series.unobserved_updates,
+        seen=series.seen,
         phases=series.phases,
         was_stopped=series.outcome in ("interrupted", "failed"),
     )

@@ -11,6 +11,7 @@ from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.series_pushes import WorkerPushes
+from edgebed.journal.series_seen import Sighting
 from edgebed.journal.verdict.hosts import HostConditions
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 
@@ -99,6 +100,8 @@ class Observed:
     """Seconds of training without a controller."""
     alone_updates: int = 0
     """Updates that were applied in that time."""
+    seen: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
+    """What was seen of nodes from outside, by node and incarnation."""
     phases: Mapping[str, records.Phases] = field(default_factory=dict)
     """Where the time of workers went."""
     was_stopped: bool = False

@@ -182,6 +182,34 @@ def _usage(record: records.Usage) -> str:
     )
 
 
+def _seen(record: records.Seen) -> str:
+    return _listed(
+        f"{record.name} seen from outside for {seconds_text(record.time_s)}",
+        _if(record.cpu_s is not None, f"{_give_or_take(record.cpu_s, record.cpu_error_s, seconds_text)} of CPU time"),
+        _if(record.cpus_held is not None, f"cap {number_text(record.cpus_held)} cores"),
+        _if(
+            record.above,
+            f"{number_text(record.cpus_above)} cores for all below {record.above}, used up for "
+            f"{seconds_text(record.above_s)}",
+        ),
+        _if(record.memory_bytes is not None, f"{bytes_text(record.memory_bytes)} of memory at most"),
+        _if(
+            record.uplink_bytes is not None,
+            f"{_give_or_take(record.uplink_bytes, record.uplink_error_bytes, bytes_text)} up",
+        ),
+        _if(
+            record.downlink_bytes is not None,
+            f"{_give_or_take(record.downlink_bytes, record.downlink_error_bytes, bytes_text)} down",
+        ),
+        _if(record.differed, f"{record.differed:,} looks differed: {'; '.join(record.differences)}"),
+        _if(record.unread, f"not read: {'; '.join(record.unread)}"),
+    )
+
+
+def _give_or_take(value: float | None, error: float, text: Callable[[float | None], str]) -> str:
+    return text(value) + _if(error, f" ± {text(error)}")
+
+
 def _transfers(record: records.Transfers) -> str:
     whose = f"from {record.name} to {record.to}" if record.to else f"{record.direction} of {record.name}"
     return _listed(
@@ -284,6 +312,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     ),
     records.Link: _link,
     records.Usage: _usage,
+    records.Seen: _seen,
     records.Appended: _appended,
     records.Transfers: _transfers,
     records.Clock: _clock,

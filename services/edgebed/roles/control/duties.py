@@ -18,6 +18,7 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
     records.Continued: NOBODY,
     records.Ended: NOBODY,
     records.HostLoad: NOBODY,
+    records.Seen: NOBODY,
     records.Update: SERVER,
     records.Joined: SERVER,
     records.Left: SERVER,

@@ -22,6 +22,7 @@ from docker.errors import APIError, DockerException
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
 from edgebed.core.plan import Injection, NodePlan
+from edgebed.emulation.cpu_caps import starting_cpus
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import explained
@@ -56,6 +57,8 @@ class Container:
         self.lock = threading.Lock()
         self.cpus = node.cpus
         """CPU cap in cores that is asked for now; None: none."""
+        self.cpus_set = starting_cpus(node.cpus)
+        """CPU cap in cores that the engine has set; None: none."""
         self.is_capped = False
         """Whether that cap is to hold: not while the node starts."""
         self.asked: queue.SimpleQueue[tuple[int, Injection] | Literal["cap"] | None] = queue.SimpleQueue()
@@ -155,7 +158,9 @@ class Container:
                 self.tell(error)
 
     def _set_cap(self) -> None:
-        self.client.api.update_container(self.id, **limits.cpu_settings(self.cpus))
+        cpus = self.cpus
+        self.client.api.update_container(self.id, **limits.cpu_settings(cpus))
+        self.cpus_set = cpus
 
     def _done(self, number: int, injection: Injection) -> Injected:
         """Do an action, unless the node has ended, and return what came of it."""

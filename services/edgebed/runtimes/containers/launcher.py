@@ -34,6 +34,7 @@ from edgebed.runtimes.containers.container import Container
 from edgebed.runtimes.containers.engine import CALL_S_MAX, attached, explained
 from edgebed.runtimes.containers.engines import Engines, HostWatch
 from edgebed.runtimes.containers.hosts.probes import HostProbes
+from edgebed.runtimes.containers.hosts.sight import ContainerSight
 from edgebed.runtimes.containers.labels import LABEL_VOLUME
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.links import Links
@@ -163,6 +164,15 @@ class ContainerLauncher:
             if isinstance(event, EdgebedError):
                 raise event
             yield event
+
+    def sight(self) -> ContainerSight:
+        """Where the nodes' containers can be seen from outside."""
+        return ContainerSight(self._container, self.memory_bytes, self.site.data.id)
+
+    def _container(self, node: str) -> Container | None:
+        """A node's container, while it runs and its link is set."""
+        container = self.containers.get(node)
+        return container if container and container.link_is_set.is_set() and not container.has_ended else None
 
     def probe(self) -> HostProbe | HostProbes:
         """Begin to look how busy the nodes' hosts are."""

@@ -20,6 +20,8 @@ from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.linux import allow_open_files
 from edgebed.core.plan import Injection
+from edgebed.emulation.outside.lookout import Outside
+from edgebed.emulation.outside.looks import Sight
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.controller import Controller, Phase
@@ -113,6 +115,10 @@ class Launcher(Protocol):
         """Begin to look how busy the nodes' hosts are; training begins. Never blocks."""
         ...
 
+    def sight(self) -> Sight | None:
+        """Where nodes can be seen from outside, for one thread; None: nowhere. Never blocks."""
+        ...
+
     def began(self, monotonic_s: float) -> None:
         """Note when training began, on the controller's monotonic clock: links change with time from here on."""
         ...
@@ -165,6 +171,8 @@ class LiveController:
     over: bool = False
     probe: Probe | None = None
     """Measures the hosts during training."""
+    outside: Outside | None = None
+    """What is seen of nodes from outside, from when the first one is built."""
 
     def __post_init__(self) -> None:
         """Look up what the plan asks for."""
@@ -196,6 +204,8 @@ class LiveController:
                     guard.close()
                 if self.probe:
                     self.probe.close()
+                if self.outside:
+                    self.outside.lookout.close()
                 try:
                     self.launcher.close()
                 finally:
@@ -231,6 +241,7 @@ class LiveController:
                 self.to_launch.clear()
                 self._end_probe()
             self._launch(address)
+            self._journal_all(self.outside.take() if self.outside else ())
             due_s = min(now + (LAUNCH_AGAIN_S if self.to_launch else SHOW_S), self.timers.next_s, self.next_check_s)
             self._turn(dict(poller.poll(max(0, int((due_s - now) * 1000) + 1))))
 
@@ -304,6 +315,9 @@ class LiveController:
             return
         if isinstance(message, messages.Report):
             event = self._keep_report(event, message)
+            if self.outside and self.has_begun:
+                incarnation = self.heart.members[message.sender].incarnation
+                self.outside.told(message.sender, incarnation, self.heart.admission.epoch_ns * 1e-9, message.records)
         elif not self._is_owed(event.peer, message.sender, message):
             return
         else:
@@ -315,6 +329,7 @@ class LiveController:
         message = event.message
         if isinstance(message, messages.Built):
             self.launcher.cap(message.sender)
+            self._look_outside()
         elif isinstance(message, messages.Ready) and message.replayed is None and message.sender == "server":
             self.durable = 0  # the server has begun another log, if any
         elif isinstance(message, messages.Checkpoint):
@@ -399,7 +414,10 @@ class LiveController:
             self.has_begun = True
             self.next_check_s = self.now() + self.heart.plan.check_s
             self.probe = self.launcher.probe()
-            self.launcher.began(self.heart.admission.epoch_ns * 1e-9 + self.heart.starting.began_s)
+            began_s = self.heart.admission.epoch_ns * 1e-9 + self.heart.starting.began_s
+            self.launcher.began(began_s)
+            if self.outside:
+                self.outside.began(time.monotonic())
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
@@ -408,6 +426,8 @@ class LiveController:
                     self.journal.sync()  # whoever goes on knows that training began, and which lives there were
                 self.endpoint.send(effect.to, effect.message, effect.frames)
             elif isinstance(effect, Journal):
+                if isinstance(effect.record, records.Ended):
+                    self._end_outside()
                 self._journal(effect.record)
             elif isinstance(effect, ApplyInjection):
                 self._inject(effect)
@@ -430,14 +450,17 @@ class LiveController:
         self.journal.write(t, NAME, record)
         self.watch.follow(t, NAME, record)
 
+    def _journal_all(self, found: Iterable[records.Record]) -> None:
+        for record in found:
+            self._journal(record)
+
     def _complain(self, reason: str) -> None:
         record = records.Dropped(socket="management", reason=reason)
         if self.flood.admit(record):
             self._journal(record)
 
     def _release(self) -> None:
-        for record in (*self.flood.release(), *self.endpoint.refusals("management")):
-            self._journal(record)
+        self._journal_all((*self.flood.release(), *self.endpoint.refusals("management")))
         self._keep_host_load()
         self._tell_durable()
 
@@ -452,6 +475,17 @@ class LiveController:
             self.probe.close()
             self._keep_host_load()
             self.probe = None
+
+    def _look_outside(self) -> None:
+        """Begin to look at the nodes from outside; the evaluator is no condition of the experiment."""
+        if self.outside is None and (sight := self.launcher.sight()):
+            nodes = [node.node for node in self.heart.plan.nodes if node.role != "evaluator"]
+            self.outside = Outside(sight, nodes)
+
+    def _end_outside(self) -> None:
+        if self.outside:
+            outside, self.outside = self.outside, None
+            self._journal_all(outside.close())
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:

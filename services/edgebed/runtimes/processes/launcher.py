@@ -34,6 +34,7 @@ from edgebed.emulation.cpu_caps import starting_cpus
 from edgebed.emulation.host_load import HostProbe
 from edgebed.emulation.local import local_mechanisms
 from edgebed.emulation.namespaces import Namespaces, SwitchEndedError
+from edgebed.emulation.outside.kernel_sight import FAR_END, KernelSight, Place
 from edgebed.emulation.resources import CgroupUsage
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.processes.forking import ForkServer
@@ -236,6 +237,25 @@ class ProcessLauncher:
             yield Injected(number, moot=ENDED)
         for node in nodes:
             yield NodeExited(node, self._how_it_ended(node, reason))
+
+    def sight(self) -> KernelSight | None:
+        """Where the nodes can be seen from outside; None: the kernel holds neither caps nor links."""
+        if not self.cgroups and not self.namespaces:
+            return None
+        return KernelSight(self._place, lambda: self.namespaces.made.bridge if self.namespaces else None)
+
+    def _place(self, node: str) -> Place:
+        """Where a node is to be seen."""
+        made = self.namespaces.made if self.namespaces else None
+        why = {"cgroup": not self.cgroups, FAR_END: made is None or node not in made.ports}
+        return Place(
+            life=made.bridge if made else "",
+            folders=self.cgroups.folders(node) if self.cgroups else {},
+            cpus=self.cgroups.capped.get(node) if self.cgroups else None,
+            memory_bytes=self.plan.node(node).memory_bytes,
+            port=made.ports.get(node, 0) if made else 0,
+            unread=tuple(f"{what}: the kernel holds none of its own" for what, is_absent in why.items() if is_absent),
+        )
 
     def probe(self) -> HostProbe:
         """Begin to look how busy this machine is: all nodes are on it."""

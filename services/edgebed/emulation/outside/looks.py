@@ -1,0 +1,124 @@
+"""What is seen of a node from outside: its cgroup with those above it, and the far end of its link."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from edgebed.core.quantities import bytes_text
+from edgebed.emulation.cpu_caps import CPU_PERIOD_US, is_cap_held
+from edgebed.emulation.resources import CgroupUsage, account
+
+PAGE_BYTES_MAX = 65_536
+"""The kernel holds a memory cap to a page, which has up to so many bytes."""
+
+
+class Quota(NamedTuple):
+    """A CPU quota of a cgroup above a node's own: all below share it."""
+
+    cgroup: str
+    """Its folder."""
+    cpus: float
+    """Quota in cores."""
+    throttled_periods: int
+    """Periods until now in which the quota was used up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """What was read of a node at some moment between two times; None: it cannot be read."""
+
+    life: str
+    """What the counters are of: of another life they begin anew."""
+    since_s: float
+    """Seconds of this machine's monotonic clock."""
+    until_s: float
+    cpu_s: float | None = None
+    uplink_bytes: int | None = None
+    downlink_bytes: int | None = None
+    is_whole: bool = False
+    """Whether what follows was read as well; else it was only the counters before."""
+    cpus_held: float | None = None
+    """CPU cap in cores; None: none."""
+    above: Quota | None = None
+    """The lowest quota above; None: there is none."""
+    memory_bytes: int | None = None
+    """Highest memory use so far."""
+    memory_held_bytes: int | None = None
+    mtu: int | None = None
+    differences: tuple[str, ...] = ()
+    """What is not as edgebed has set it, each as `cause: what`."""
+    unread: tuple[str, ...] = ()
+    """What cannot be read and why, each as `what: why`."""
+
+
+class Sight(Protocol):
+    """Where nodes can be seen from outside."""
+
+    def look(self, nodes: Sequence[str], *, whole: bool) -> Iterator[tuple[str, Look]]:
+        """Yield a look at each of the nodes that is there; without `whole`, at its counters alone. It may block."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what was opened for it."""
+        ...
+
+
+def differences(
+    usage: CgroupUsage, cpus: float | None, memory_bytes: int | None, limits: Iterable[str]
+) -> Iterator[str]:
+    """Yield what is not as it was set: caps of CPU in cores and of memory, and what `limits` the far end of a link."""
+    if usage.throttled_s is not None and not is_cap_held(cpus, usage.cpu_limit_cores):
+        yield f"CPU cap: its cgroup held {_cores(usage.cpu_limit_cores)}, where {_cores(cpus)} had been set"
+    held = usage.memory_limit_bytes
+    if usage.working_set_bytes is not None and not _is_memory_held(memory_bytes, held):
+        yield f"memory: its cgroup held {_memory(held)}, where {_memory(memory_bytes)} had been set"
+    for limit in limits:
+        yield f"link: {limit}, at the far end of its link"
+
+
+def lowest_above(folder: Path) -> Quota | None:
+    """The lowest CPU quota of the cgroups above one, as far as they can be seen; None: none has any.
+
+    In a container, or in a namespace of cgroups, the last one is the mount, which has a quota of its own.
+    """
+    found = []
+    for parent in folder.parents:
+        if not (parent / "cgroup.procs").exists():
+            break
+        usage = account({"" if (parent / "cgroup.controllers").exists() else "cpu": parent})
+        if usage.cpu_limit_cores is not None:
+            found.append((usage.cpu_limit_cores, parent, usage.throttled_periods or 0))
+    if not found:
+        return None
+    cpus, lowest, throttled_periods = min(found)
+    return Quota(str(lowest), cpus, throttled_periods)
+
+
+def cpu_folder(folders: Mapping[str, Path]) -> Path | None:
+    """The folder that holds a cgroup's CPU cap."""
+    return folders.get("", folders.get("cpu"))
+
+
+def counters_alone(folders: Mapping[str, Path]) -> dict[str, Path]:
+    """The folders that count CPU time."""
+    return {controller: folder for controller, folder in folders.items() if controller in ("", "cpuacct")}
+
+
+def periods_s(periods: int) -> float:
+    """The time of so many periods of a CPU cap, in seconds."""
+    return periods * CPU_PERIOD_US * 1e-6
+
+
+def _cores(cpus: float | None) -> str:
+    return "no cap" if cpus is None else f"{cpus:g} cores"
+
+
+def _memory(size_bytes: int | None) -> str:
+    return "no cap" if size_bytes is None else bytes_text(size_bytes)
+
+
+def _is_memory_held(asked: int | None, held: int | None) -> bool:
+    if asked is None or held is None:
+        return asked == held
+    return abs(held - asked) <= PAGE_BYTES_MAX

@@ -1,0 +1,183 @@
+"""What was seen of nodes, set against what they tell: the counters of both, over the same time. Pure.
+
+    looks, a second or so apart   |---x---|-------|-- ... --|---x---|     x: the node reads its own counters
+                                  before  after             before  after
+
+A node tells what it counted from one moment to another, and nobody else looks at just these moments. But its counters
+only grow, so what they were is between the look before and the look after: a difference beyond that is a real one.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from edgebed.core.framing import MTU
+from edgebed.core.recorded.measured import Seen
+from edgebed.emulation.outside.looks import Look, Quota, periods_s
+
+LOOKS_MAX = 90
+"""Looks that are kept: a node tells of itself every ten seconds, later on a busy machine."""
+SLACK_S = 0.25
+"""Seconds that may lie between a node's reading its counters and its writing down the time: a node with a cap of 0.02
+rests for a tenth of a second after each two milliseconds."""
+LASTS_S = 1.0
+"""Seconds for which something must differ to count: a fault changes a cap a moment before or after that is known."""
+TOLD_S_MAX = 15.0
+"""Seconds without a word of the node after which what is seen is journaled by itself."""
+COUNTERS = ("cpu_s", "uplink_bytes", "downlink_bytes")
+
+
+class Told(NamedTuple):
+    """A node's own account."""
+
+    incarnation: int
+    t: float
+    """When the node wrote it down, in seconds of the monotonic clock."""
+    time_s: float
+    """The time that it covers, until then."""
+
+
+class Between(NamedTuple):
+    """A counter at a moment that lies between two looks."""
+
+    least: float
+    most: float
+
+    def grown_since(self, before: "Between") -> "Between":
+        """The growth since an earlier moment."""
+        return Between(max(0.0, self.least - before.most), max(0.0, self.most - before.least))
+
+
+Counts = dict[str, Between]
+
+
+@dataclass
+class Track:
+    """What was seen of one node so far."""
+
+    name: str
+    began_s: float = math.inf
+    """When training began, in seconds of the monotonic clock."""
+    incarnation: int = 0
+    """The incarnation that the node's last account was of."""
+    looks: deque[Look] = field(default_factory=lambda: deque(maxlen=LOOKS_MAX))
+    """Looks at its present life."""
+    base: tuple[int, Counts] | None = None
+    """Incarnation, and the counters when the node began to count."""
+    waiting: Told | None = None
+    """The node's last account, as long as the look after it is still to come."""
+    last: Look | None = None
+    """The last whole look."""
+    lowest: Quota | None = None
+    """The lowest quota above that was ever seen."""
+    above_s: float = 0.0
+    suspects: dict[str, float] = field(default_factory=dict)
+    """Differences of the last whole look, and since when each has been found."""
+    differed: int = 0
+    differences: dict[str, str] = field(default_factory=dict)
+    """The first difference of each kind."""
+    journaled_s: float = 0.0
+    """When something was journaled last."""
+    journaled: tuple[str, ...] | None = None
+    """Differences that have been journaled; None: nothing has."""
+
+    def add(self, look: Look) -> None:
+        """Take in a look."""
+        if self.looks and look.life != self.looks[-1].life:
+            self.looks.clear()
+            self.waiting = self.base = None
+        self.looks.append(look)
+        if look.is_whole and look.since_s >= self.began_s:
+            self._judge(look)
+            self.last = look
+
+    def _judge(self, look: Look) -> None:
+        self.suspects = {text: self.suspects.get(text, look.since_s) for text in look.differences}
+        lasting = [text for text, since_s in self.suspects.items() if look.since_s >= since_s + LASTS_S]
+        self.differed += bool(lasting)
+        for text in lasting:
+            self.differences.setdefault(text.partition(":")[0], text)
+        above, before = look.above, self.last.above if self.last else None
+        if above and before and above.cgroup == before.cgroup:
+            self.above_s += periods_s(max(0, above.throttled_periods - before.throttled_periods))
+        if above and (self.lowest is None or above.cpus < self.lowest.cpus):
+            self.lowest = above
+
+    def told(self, told: Told) -> None:
+        """Note the node's own account."""
+        self.waiting = told
+        self.incarnation = told.incarnation
+
+    def seen(self, now: float) -> Iterator[Seen]:
+        """Yield what is to be journaled by `now`."""
+        if self.waiting and (found := self._against(self.waiting)):
+            self.waiting = None
+            yield self._noted(found, now)
+        if now >= max(self.journaled_s, self.began_s) + TOLD_S_MAX and self.last:
+            yield self._noted(self._alone(now), now)
+
+    def at_the_end(self, now: float) -> Iterator[Seen]:
+        """Yield what is left to be journaled when nobody looks any more."""
+        yield from self.seen(now)
+        if self.last and self.journaled != tuple(self.differences.values()):
+            yield self._noted(self._alone(now), now)
+
+    def _noted(self, seen: Seen, now: float) -> Seen:
+        self.journaled_s, self.journaled = now, seen.differences
+        return seen
+
+    def _alone(self, now: float) -> Seen:
+        """What is seen, without an account of the node's own to set it against."""
+        return self._record(self.incarnation, now - self.began_s, {})
+
+    def _against(self, told: Told) -> Seen | None:
+        """What was seen in the time of a node's account; None before the look after that."""
+        until, begins_s = self._counts(told.t - SLACK_S, told.t), told.t - told.time_s
+        if self.base is None or self.base[0] != told.incarnation:
+            since = self._counts(begins_s - SLACK_S, begins_s + SLACK_S)
+            self.base = None if since is None else (told.incarnation, since)
+        if until is None or self.base is None or self.last is None:
+            return None
+        since = self.base[1]
+        grown = {name: until[name].grown_since(since[name]) for name in until.keys() & since.keys()}
+        peaks = [each.memory_bytes for each in self.looks if each.until_s <= told.t - SLACK_S]
+        memory_bytes = max((peak for peak in peaks if peak is not None), default=None)
+        return msgspec.structs.replace(self._record(told.incarnation, told.time_s, grown), memory_bytes=memory_bytes)
+
+    def _counts(self, since_s: float, until_s: float) -> Counts | None:
+        """The counters at some moment between two times; None where no look came after. They begin at 0."""
+        before = next((each for each in reversed(self.looks) if each.until_s <= since_s), None)
+        after = next((each for each in self.looks if each.since_s >= until_s), None)
+        if after is None:
+            return None
+        least, most = ({name: getattr(each, name, None) for name in COUNTERS} for each in (before, after))
+        return {name: Between(least[name] or 0, value) for name, value in most.items() if value is not None}
+
+    def _record(self, incarnation: int, time_s: float, grown: Counts) -> Seen:
+        look = self.last
+        assert look is not None
+        counted: dict[str, float] = {}
+        for name, between in grown.items():
+            stem, _, unit = name.rpartition("_")
+            digits = 6 if unit == "s" else None
+            counted[name] = round((between.least + between.most) / 2, digits)
+            counted[f"{stem}_error_{unit}"] = round((between.most - between.least) / 2, digits)
+        return Seen(
+            name=self.name,
+            incarnation=incarnation,
+            time_s=time_s,
+            cpus_held=look.cpus_held,
+            above=self.lowest.cgroup if self.lowest else "",
+            cpus_above=self.lowest.cpus if self.lowest else None,
+            above_s=round(self.above_s, 3),
+            memory_held_bytes=look.memory_held_bytes,
+            mtu=None if look.mtu == MTU else look.mtu,
+            differed=self.differed,
+            differences=tuple(self.differences.values()),
+            unread=look.unread,
+            **counted,  # type: ignore[arg-type] # bytes are integers
+        )

@@ -1,0 +1,116 @@
+"""Looks at cgroups, on trees of plain files of both versions."""
+
+from pathlib import Path
+
+import pytest
+
+from edgebed.emulation.outside.kernel_sight import KernelSight, Place
+from edgebed.emulation.outside.looks import Look, Quota, lowest_above
+
+MIB = 2**20
+
+
+def write(folder: Path, **texts: str) -> Path:
+    """Files of a cgroup; an underscore in a name stands for a dot."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in ({"cgroup_procs": ""} | texts).items():
+        (folder / name.replace("_", ".", 1)).write_text(f"{text}\n")
+    return folder
+
+
+def version_1(root: Path, quota: str = "10000", above: str = "-1") -> dict[str, Path]:
+    """A node's cgroup of version 1 below a trial's, and that below the mount."""
+    root = root / "sys/fs/cgroup"
+    for folder, text in ((root / "cpu", "-1"), (root / "cpu/trial", above), (root / "cpu/trial/edge-0", quota)):
+        stat = "nr_periods 40\nnr_throttled 7\nthrottled_time 1500000000"
+        write(folder, cpu_cfs_quota_us=text, cpu_cfs_period_us="100000", cpu_stat=stat)
+    write(root / "cpuacct/trial/edge-0", cpuacct_usage="2500000000")
+    memory = {"usage_in_bytes": 90 * MIB, "max_usage_in_bytes": 100 * MIB, "limit_in_bytes": 400 * MIB}
+    write(root / "memory/trial/edge-0", **{f"memory_{name}": str(size) for name, size in memory.items()})
+    return {each: root / each / "trial/edge-0" for each in ("cpu", "cpuacct", "memory")}
+
+
+def version_2(root: Path, quota: str = "10000", above: str = "max") -> dict[str, Path]:
+    """The same of version 2, where the mount has no quota."""
+    mount = write(root / "sys/fs/cgroup", cgroup_controllers="cpu memory", cpu_stat="usage_usec 1")
+    stat = "usage_usec 2500000\nnr_periods 40\nnr_throttled 7\nthrottled_usec 1500000"
+    for folder, text in ((mount / "trial", above), (mount / "trial/edge-0", quota.replace("-1", "max"))):
+        sizes = {"memory_current": 90 * MIB, "memory_peak": 100 * MIB, "memory_max": 400 * MIB}
+        texts = {name: str(size) for name, size in sizes.items()}
+        write(folder, cgroup_controllers="cpu memory", cpu_max=f"{text} 100000", cpu_stat=stat, **texts)
+    return {"": mount / "trial/edge-0"}
+
+
+both = pytest.mark.parametrize("version", [version_1, version_2])
+
+
+def looked(folders: dict[str, Path], *, whole: bool = True, **more: object) -> Look:
+    """A look at the only node."""
+    place = Place("life", folders, **({"cpus": 0.1, "memory_bytes": 400 * MIB} | more))  # type: ignore[arg-type]
+    ((node, look),) = KernelSight(lambda _: place, lambda: None).look(["edge-0"], whole=whole)
+    assert node == "edge-0"
+    return look
+
+
+@both
+def test_a_cgroup_is_read_with_what_it_counts_and_holds(version, tmp_path):
+    """CPU time, both caps and the peak of memory; between rounds the CPU time alone."""
+    folders = version(tmp_path)
+    whole, counters = looked(folders), looked(folders, whole=False)
+
+    assert (whole.cpu_s, whole.cpus_held, whole.memory_bytes, whole.memory_held_bytes) == (
+        2.5, 0.1, 100 * MIB, 400 * MIB,
+    )  # fmt: skip
+    assert whole.differences == whole.unread == ()
+    assert whole.above is None
+    assert (counters.cpu_s, counters.is_whole, counters.cpus_held) == (2.5, False, None)
+
+
+@both
+def test_caps_that_are_not_those_that_were_set_differ(version, tmp_path):
+    """Of another size, missing, or there where none was set; a page of memory more or less is the kernel's."""
+    changed, missing = looked(version(tmp_path / "1", quota="20000")), looked(version(tmp_path / "2", quota="-1"))
+    extra = looked(version(tmp_path / "3"), cpus=None, memory_bytes=None)
+    page = looked(version(tmp_path / "4"), memory_bytes=400 * MIB + 4000)
+    memory = looked(version(tmp_path / "5"), memory_bytes=300 * MIB)
+
+    assert changed.differences == ("CPU cap: its cgroup held 0.2 cores, where 0.1 cores had been set",)
+    assert missing.differences == ("CPU cap: its cgroup held no cap, where 0.1 cores had been set",)
+    assert extra.differences == (
+        "CPU cap: its cgroup held 0.1 cores, where no cap had been set",
+        "memory: its cgroup held 419 MB, where no cap had been set",
+    )
+    assert page.differences == ()
+    assert memory.differences == ("memory: its cgroup held 419 MB, where 315 MB had been set",)
+
+
+@both
+def test_a_quota_above_is_found_with_its_periods(version, tmp_path):
+    """On the trial's own cgroup, or wherever it is lowest."""
+    folders = version(tmp_path, above="15000")
+    folder = folders.get("", folders.get("cpu"))
+    above = looked(folders).above
+
+    assert above == Quota(str(folder.parent), 0.15, 7)
+    assert lowest_above(folder.parent.parent) is None
+
+
+def test_a_mount_with_a_quota_counts_as_in_a_container(tmp_path):
+    """There the mount is a cgroup itself, and what is above it cannot be seen."""
+    folder = version_2(tmp_path, above="50000")[""]
+    mount = write(folder.parent.parent, cpu_max="30000 100000")
+
+    assert lowest_above(folder) == Quota(str(mount), 0.3, 0)
+
+
+@both
+def test_a_cgroup_that_is_gone_is_not_looked_at(version, tmp_path):
+    """Nor is what cannot be read of a kernel a difference: without any cgroup there is a look without figures."""
+    folders = version(tmp_path)
+    gone = {controller: folder / "none" for controller, folder in folders.items()}
+    place = Place("life", gone, 0.1, None)
+    nothing = looked({}, cpus=0.1)
+
+    assert list(KernelSight(lambda _: place, lambda: None).look(["edge-0"], whole=True)) == []
+    assert list(KernelSight(lambda _: None, lambda: None).look(["edge-0"], whole=True)) == []
+    assert (nothing.cpu_s, nothing.differences) == (None, ())

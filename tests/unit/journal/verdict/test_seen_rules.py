@@ -1,0 +1,181 @@
+"""What nodes tell against what was seen of them from outside: each difference, and what is none."""
+
+import dataclasses
+
+import pytest
+
+from edgebed.core import records
+from edgebed.journal.series import Series
+from edgebed.journal.series_seen import Sighting, Sightings
+from edgebed.journal.verdict.fidelity import _observed, judge
+from edgebed.journal.verdict.seen_rules import NOBODY, unread
+
+from .conftest import WELL, WORKERS, done, held, plan_of, series_of, with_faults
+
+MB = 1_000_000
+CAPPED = plan_of(cpus=0.1, memory_bytes=400 * MB)
+OWN = records.Usage(
+    time_s=100.0, cpu_s=10.0, cpus_held=0.1, memory_bytes=50 * MB, uplink_bytes=20 * MB, downlink_bytes=10 * MB,
+    starved_s=0.0,
+)  # fmt: skip
+
+
+def seen(name="edge-0", **more):
+    """The line that agrees with it."""
+    fields = {
+        "time_s": 100.0, "cpu_s": 10.0, "cpu_error_s": 0.2, "memory_bytes": 50 * MB, "uplink_bytes": 20 * MB,
+        "uplink_error_bytes": 100_000, "downlink_bytes": 10 * MB,
+    }  # fmt: skip
+    return records.Seen(name=name, **(fields | more))
+
+
+def reasons(*lines, told=OWN, plan=CAPPED, faults=()):
+    """Why a trial is degraded in which these lines were journaled, each beside the same account; and remarks."""
+    found = {}
+    for line in lines:
+        found[line.name] = (*found.get(line.name, ()), Sighting(line, line, told))
+    series = with_faults(series_of(WELL, WELL), *faults)
+    fidelity = judge(plan, dataclasses.replace(series, seen=found, finished_t=100.0))
+    return fidelity.reasons, fidelity.remarks
+
+
+def test_what_agrees_degrades_nothing():
+    """Within the error, within a twentieth, or within what may differ in any case."""
+    assert reasons(seen()) == reasons() == ((), ())
+    assert reasons(seen(cpu_s=10.69)) == ((), ())
+    assert reasons(seen(uplink_bytes=21 * MB)) == ((), ())
+    assert reasons(seen(memory_bytes=53 * MB)) == ((), ())
+    little = records.Usage(time_s=1.0, cpu_s=0.2, starved_s=0.0, uplink_bytes=10_000)
+    line = seen(time_s=1.0, cpu_s=0.29, cpu_error_s=0.0, uplink_bytes=70_000, uplink_error_bytes=0, memory_bytes=None)
+    assert reasons(line, told=little) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("differs", "text"),
+    [
+        ({"cpu_s": 10.9}, "10 s of CPU time, where its cgroup had 10.7 s to 11.1 s"),
+        ({"cpu_s": 5.0}, "10 s of CPU time, where its cgroup had 4.8 s to 5.2 s"),
+        ({"uplink_bytes": 22 * MB}, "20 MB on its uplink, where 21.9 MB to 22.1 MB passed the far end"),
+        ({"downlink_bytes": 9 * MB}, "10 MB on its downlink, where 9 MB passed the far end"),
+        ({"memory_bytes": 60 * MB}, "50 MB of memory at most, where its cgroup had had 60 MB"),
+    ],
+)
+def test_what_a_node_tells_that_was_not_seen_so_is_named_with_both_figures(differs, text):
+    """More or less than there was."""
+    (reason,), _ = reasons(seen(**differs))
+
+    assert reason.startswith(f"usage: edge-0 told {text}, as seen from outside; is its code")
+
+
+def test_of_several_nodes_and_figures_the_worst_is_told():
+    """With the number of the others."""
+    (reason,), _ = reasons(*(seen(name, cpu_s=20.0 + (name == "edge-2"), uplink_bytes=22 * MB) for name in WORKERS))
+
+    assert reason.startswith("usage: edge-2 told 10 s of CPU time, where its cgroup had 20.8 s to 21.2 s, as seen from")
+    assert "and the figures of 3 more differ" in reason
+
+
+def test_each_life_counts_and_what_was_not_told_or_not_read_does_not():
+    """A node that lied and was restarted; one whose far end cannot be read; one that never told anything."""
+    (reason,), _ = reasons(seen(cpu_s=20.0), seen(incarnation=2))
+    hidden = seen(uplink_bytes=None, downlink_bytes=None, cpu_s=None, memory_bytes=None)
+    series = dataclasses.replace(series_of(WELL, WELL), seen={"edge-0": (Sighting(seen(cpu_s=99.0)),)})
+
+    assert "10 s of CPU time" in reason
+    assert reasons(hidden) == ((), ())
+    assert judge(CAPPED, series).reasons == ()
+
+
+def test_what_was_set_from_outside_is_named_once_for_all_its_nodes():
+    """A queue at the far end, and a cap: with how often it was seen."""
+    limit = "link: a tbf of 400 kbit on what the node receives, at the far end of its link"
+    cap = "CPU cap: its cgroup held 0.2 cores, where 0.1 cores had been set"
+    found, _ = reasons(
+        *(seen(name, differed=9, differences=(limit,)) for name in WORKERS),
+        seen("server", differed=3, differences=(cap,)),
+    )
+
+    assert [text.partition("; so it was found")[0] for text in found] == [
+        "CPU cap: server: its cgroup held 0.2 cores, where 0.1 cores had been set",
+        "link: edge-0, edge-1 and 2 more: a tbf of 400 kbit on what the node receives, at the far end of its link",
+    ]
+    assert [text.rpartition(" in ")[2] for text in found] == [
+        f"{looks} looks, two a second: find who set it" for looks in (3, 9)
+    ]
+
+
+def test_both_ends_of_a_link_have_one_mtu():
+    """What the node tells of its own end; a far end that was not read is not compared."""
+    links = series_of((*WELL, held(mtu=1450)), WELL)
+
+    def found(**more):
+        return judge(CAPPED, dataclasses.replace(links, seen={"edge-1": (Sighting(seen("edge-1", **more)),)})).reasons
+
+    assert found(mtu=1450) == ()
+    assert found(uplink_bytes=None) == ()
+    assert found(mtu=400) == (
+        "link: edge-1: the far end has an MTU of 400, the node's own 1,450; find who changed one",
+    )
+
+
+def quota(share, cpus=0.2, **more):
+    """A quota above all nodes, used up for a share of the training."""
+    return [
+        seen(name, above="/sys/fs/cgroup/slice", cpus_above=cpus, above_s=100.0 * share, **more)
+        for name in ("server", *WORKERS)
+    ]
+
+
+def test_a_quota_above_the_nodes_degrades_where_it_held_them_back():
+    """Whatever the caps are: what counts is whether it ran out. One that might have is a remark."""
+    (reason,), _ = reasons(*quota(0.48))
+    nothing, (remark,) = reasons(*quota(0.04))
+
+    assert reason == (
+        "CPU cap: a quota of 0.2 cores on /sys/fs/cgroup/slice, above the cgroups of server, edge-0 and 3 more, was "
+        "used up for 48 % of the training; their caps add up to 0.4 cores; raise it or take it away, or ask for fewer "
+        "nodes"
+    )
+    assert nothing == ()
+    assert remark.endswith("their caps add up to 0.4 cores; it was hardly ever used up")
+    assert reasons(*quota(0.04, cpus=2.0)) == ((), ())
+    assert reasons(*quota(0.48), plan=plan_of())[0] == ()
+
+
+def test_what_could_not_be_seen_is_told_with_its_reason():
+    """Of each node by itself; of all in a run that nobody looked at, as one of an earlier version."""
+    lines = {
+        "edge-0": (Sighting(seen()),),
+        "edge-1": (Sighting(seen("edge-1", unread=("far end: hidden", "caps: too"))),),
+    }
+    trial = _observed(CAPPED, dataclasses.replace(series_of(WELL, WELL), seen=lines))
+
+    assert unread(trial) == {
+        "server": NOBODY, "edge-1": "far end: hidden; caps: too", "edge-2": NOBODY, "edge-3": NOBODY,
+    }  # fmt: skip
+
+
+def test_faults_of_a_cap_are_no_difference():
+    """The controller knows what it has set, and journals no difference: nothing is left to be judged here."""
+    assert reasons(seen(cpus_held=0.05), faults=(done("cpus"),)) == ((), ())
+
+
+def test_a_line_is_joined_to_the_account_that_it_was_made_for():
+    """Of the same node and time, whatever else was told; a life whose last line has none keeps the one before."""
+    fold = Sightings()
+    for t, node, record in (
+        (1.0, "edge-0", OWN),
+        (1.1, "controller", seen()),
+        (2.0, "edge-0", records.Usage(time_s=110.0, cpu_s=11.0)),
+        (2.1, "controller", seen(time_s=111.0, differed=4)),
+        (3.0, "edge-0", records.Usage(time_s=5.0, cpu_s=1.0)),
+        (3.1, "controller", seen(time_s=5.0, incarnation=2, cpu_s=1.0)),
+        (3.2, "controller", seen("edge-1", time_s=100.0)),
+    ):
+        fold.add(t, node, record)
+    first, second = fold.by_node()["edge-0"]
+
+    assert (first.told, first.seen, first.last.differed) == (OWN, seen(), 4)
+    assert (second.told.cpu_s, second.seen.cpu_s) == (1.0, 1.0)
+    assert fold.by_node()["edge-1"] == (Sighting(seen("edge-1", time_s=100.0)),)
+    assert Series.empty().seen == {}
