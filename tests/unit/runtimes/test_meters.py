@@ -72,13 +72,14 @@ def window(plan, **after):
         ({}, {"cpu_s": 0.5, "waited_s": 0.5}, 0.5),
         ({"cpus": 1.0}, {"cpu_s": 0.5, "waited_s": 0.5}, 0.5),
         ({"cpus": 0.5}, {"cpu_s": 0.5, "waited_s": 0.3}, 0.0),
-        ({"cpus": 0.5}, {"cpu_s": 0.4, "waited_s": 0.6}, 0.1),
+        ({"cpus": 0.5}, {"cpu_s": 0.4, "waited_s": 0.6}, 0.2),
+        ({"cpus": 2.0}, {"cpu_s": 1.6, "waited_s": 0.6}, 0.4),
         ({"cpus": 0.5}, {"cpu_s": 0.2, "waited_s": 0.6, "throttled_s": 0.5}, 0.1),
         ({"compute_speed": 0.5}, {"cpu_s": 0.4, "waited_s": 0.5, "absorbed_s": 0.4}, 0.1),
         ({}, {"cpu_s": 0.5, "waited_s": 3.0}, 1.0),
         ({}, {"cpu_s": 0.5, "waited_s": None}, None),
     ],
-    ids=["uncapped", "capped", "had its cap", "had most of it", "throttled", "paced", "many threads", "no count"],
+    ids=["uncapped", "capped", "had its cap", "had most of it", "had most of two", "throttled", "paced", "many threads", "no count"],
 )
 def test_starving_is_waiting_that_a_node_was_entitled_not_to_do(asked, after, starved_s):
     """Not what its own cap or pace explains, and never more than the time that passed."""
@@ -133,7 +134,9 @@ class Interface:
     error: Exception | None = None
     late_s: float = 0.0
     mtu: int = 1500
-    drops_a_second: int = 0
+    dropped_bytes_a_second: int = 0
+    anew_s: float = math.inf
+    """When the queue is set anew, and counts from 0."""
 
     def bytes(self):
         """Received and sent; whoever asked is told late."""
@@ -145,8 +148,9 @@ class Interface:
 
     def queues(self):
         """Of what has arrived 10 packets were dropped, and 5000 bytes wait."""
-        drops = 10 + round(self.drops_a_second * self.t)
-        return None, Queue(rate_bit_s=8 * MBIT, packets=90, drops=drops, waiting_bytes=5000)
+        since_s = self.anew_s if self.t >= self.anew_s else 0.0
+        passed = round((1_000_000 - self.dropped_bytes_a_second) * (self.t - since_s))
+        return None, Queue(rate_bit_s=8 * MBIT, packets=90, drops=10, bytes=passed, waiting_bytes=5000)
 
 
 def usage_of(interface, seconds, late=()):
@@ -176,11 +180,21 @@ def test_looks_that_come_late_make_no_link_busier():
     assert usage_of(Interface(), 30, late=(4, 10, 16, 22)).downlink_busiest <= 1.0
 
 
-def test_small_packets_that_are_dropped_make_no_link_less_than_idle():
-    """Each counts as a full one; the record can be read, and with it all that the node reports beside it."""
-    usage = usage_of(Interface(drops_a_second=2_000), 21)
+@pytest.mark.parametrize("seconds", [20, 21])
+def test_what_a_queue_drops_counts_by_its_bytes(seconds):
+    """Of tiny packets, or of large ones: what passed is what came out of the queue."""
+    usage = usage_of(Interface(dropped_bytes_a_second=400_000), seconds)
 
-    assert usage.downlink_busiest == 0.0
+    assert usage.downlink_busiest == pytest.approx(0.6)
+    assert usage.downlink_dropped_bytes == 400_000 * (seconds - 1)
+    assert msgspec.json.decode(msgspec.json.encode(usage), type=records.Usage) == usage
+
+
+def test_a_queue_that_is_set_anew_has_dropped_nothing_meanwhile():
+    """It counts from 0 again; the record can be read, and with it all that the node reports beside it."""
+    usage = usage_of(Interface(dropped_bytes_a_second=400_000, anew_s=9.0), 21)
+
+    assert 0 < usage.downlink_dropped_bytes < 400_000 * 20
     assert msgspec.json.decode(msgspec.json.encode(usage), type=records.Usage) == usage
 
 
@@ -191,11 +205,11 @@ def test_a_kernel_that_does_not_answer_leaves_the_link_unmeasured(error):
 
 
 def test_what_waits_or_was_dropped_before_the_node_has_not_passed():
-    """An interface counts what arrives; the queue is behind it."""
-    queue = Queue(rate_bit_s=8 * MBIT, drops=2, waiting_bytes=1000)
+    """An interface counts what arrives; the queue is behind it, and counts what it lets through."""
+    queue = Queue(rate_bit_s=8 * MBIT, bytes=96_000, drops=2, waiting_bytes=1000)
 
-    assert LinkReading(0.0, 0.0, 100_000, 7, None, queue).passed == (7, 100_000 - 1000 - 2 * 1514)
-    assert LinkReading(0.0, 0.0, 100_000, 7, None, queue, 1450).passed == (7, 100_000 - 1000 - 2 * 1464)
+    assert LinkReading(0.0, 0.0, 100_000, 7, None, queue).passed == (7, 96_000)
+    assert LinkReading(0.0, 0.0, 100_000, 7, None, None).passed == (7, 100_000)
 
 
 HOG = textwrap.dedent(

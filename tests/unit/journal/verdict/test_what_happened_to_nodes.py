@@ -63,14 +63,17 @@ def test_a_launch_takes_the_time_that_it_takes():
 
 
 @pytest.mark.parametrize("target", ["edge-0", "server"])
-def test_messages_of_a_frozen_node_are_not_late(target):
-    """Nor those to a frozen server, of anybody; those of others are."""
-    series = series_of([usage(), held(), LATE], WELL)
-    frozen = done("freeze", target)
-    fidelity = judge(plan_of(link=TEN_MBIT), with_faults(series, frozen))
+def test_messages_of_a_frozen_node_are_late_by_no_more_than_the_freeze(target):
+    """Nor those to a frozen server, of anybody; those of others are late, and what a freeze does not explain is."""
+    series = dataclasses.replace(series_of([usage(), held(), LATE], WELL), last_t=20.0, finished_t=20.0)
+    frozen, thawed = done("freeze", target, asked_t=5.0), done("thaw", target, asked_t=5.5)
+    plan = plan_of(link=TEN_MBIT)
+    fidelity = judge(plan, with_faults(series, frozen, thawed))
 
     assert fidelity.verdict == ("trusted" if target == "server" else "degraded")
-    assert any(remark.endswith("a node was frozen meanwhile, as asked") for remark in fidelity.remarks)
+    assert any("a node was frozen, as asked, for up to 5.0 ms of that" in remark for remark in fidelity.remarks)
+    assert judge(plan, with_faults(series, frozen, done("thaw", target, asked_t=5.3))).causes == ("link",)
+    assert judge(plan, with_faults(series, frozen)).verdict == fidelity.verdict
 
 
 def with_nodes(series, *states):
@@ -136,7 +139,7 @@ def test_bytes_that_no_message_explains_are_foreign():
     fidelity = judge(plan_of(), with_traffic(traffic(62_000_000)))
 
     (reason,) = fidelity.reasons
-    assert reason.startswith("foreign traffic: 30.7 MB of the 62 MB that came to the server's interface (eth0), 49 %,")
+    assert reason.startswith("foreign traffic: 30.7 MB of the 62 MB that passed the server's interface (eth0), 49 %,")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +164,7 @@ def test_what_is_lost_behind_the_interface_is_not_foreign(action):
     """It comes twice: a queue that is too short drops it, or a loss that was asked for, or a cut."""
     record = traffic(40_000_000)
     link = LinkPlan(downlink_bit_s=10 * MBIT)
-    dropping = usage(downlink_packets=27_000, downlink_drops=6_000)
+    dropping = usage(downlink_bytes=40_000_000, downlink_dropped_bytes=9_000_000)
     lossy = msgspec.structs.replace(link, loss=0.1)
 
     assert judge(plan_of(), with_traffic(record)).causes == ("foreign traffic",)
