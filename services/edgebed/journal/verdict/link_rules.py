@@ -12,7 +12,7 @@ other kernel had not acknowledged depends on the link, and on no process.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from edgebed.core.framing import segment_bytes
+from edgebed.core.framing import extra_rounds
 from edgebed.core.plan import Shard
 from edgebed.journal.verdict.findings import (
     Finding,
@@ -37,11 +37,11 @@ EARLY_MAX = 0.1
 HANDLING_S = 0.005
 """Seconds after its last byte by which a message may be handled: what Python and a scheduler take, on a host that has
 cores."""
-INITIAL_SEGMENTS = 10
-"""Segments that TCP sends before the first acknowledgement (RFC 6928); with each round trip they are twice as many."""
 ACKNOWLEDGED_S = 0.045
 """Seconds after its last byte by which the receiver's kernel has acknowledged a message: Linux holds an acknowledgement
 back for 40 ms if nothing else is to be sent there, and counts in ticks of up to 4 ms."""
+NAMED_MIN = 0.05
+"""Share of the time that messages took too long from which on what explains it is named."""
 DROPS_NAMED = 0.01
 """Share of dropped packets from which on they are mentioned. TCP finds a link's rate by filling its queue, so drops
 alone are no fault."""
@@ -131,7 +131,7 @@ class Late(NamedTuple):
     def kind(self) -> tuple[str, ...]:
         """What is told of all alike together."""
         if self.left_s <= 0.0:
-            return tuple(self.explained)
+            return ("explained",)
         return ("late", "somewhere" if self.host is None else f"on {self.host}")
 
     def finding(self, trial: Observed, whose: str) -> Finding:
@@ -142,7 +142,12 @@ class Late(NamedTuple):
             f"{_milliseconds(way, way.asked_s)} were asked"
         )
         parts = sorted(self.explained.items(), key=lambda item: -item[1])
-        known = " and ".join(f"{cause} for up to {_milliseconds(way, time_s)} of that" for cause, time_s in parts)
+        most_s = max(0.0, way.time_s - way.asked_s)
+        known = " and ".join(
+            f"{cause} for up to {_milliseconds(way, min(time_s, most_s))} of that"
+            for cause, time_s in parts
+            if time_s > NAMED_MIN * most_s
+        )
         if self.left_s <= 0.0:
             return Finding(f"{took}: {known}", is_fault=False)
         if known:
@@ -247,15 +252,7 @@ def _rounds_s(node: Judged, way: DirectionConditions) -> float:
     """Seconds for which TCP waits for acknowledgements at first, where the kernel delays these as well."""
     if node.row.delay != "netem" or not way.messages:
         return 0.0
-    return 2.0 * way.latency_s / way.messages * _extra_rounds(way.bytes / way.messages, node.row.mtu)
-
-
-def _extra_rounds(message_bytes: float, mtu: int) -> int:
-    """Round trips that TCP needs after a silence before all of a message has left."""
-    rounds = 0
-    while INITIAL_SEGMENTS * (2 ** (rounds + 1) - 1) * segment_bytes(mtu) < message_bytes:
-        rounds += 1
-    return rounds
+    return 2.0 * way.latency_s / way.messages * extra_rounds(way.bytes / way.messages, node.row.mtu)
 
 
 def _each_once(nodes: Iterable[Judged]) -> list[Judged]:

@@ -20,10 +20,9 @@ import msgspec
 from edgebed.core import records
 from edgebed.core.framing import MTU, burst_bytes, wire_bytes
 from edgebed.core.plan import Injection, LinkedPlan, LinkPlan, NodePlan
-from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState
+from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.netlink import LinkReader, Queue
 from edgebed.emulation.resources import ROOT, account, cgroup_folders, private_bytes
-from edgebed.emulation.shared_link import SharedDownlink, SharedUplink
 from edgebed.emulation.transfer_time import transfer_s
 from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
 from edgebed.runtimes import timestamps
@@ -33,6 +32,7 @@ from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.held_back import HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.live.shell.sharing import SharedLinks
 from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model
 
 RECOVERY_S = 5.0
@@ -51,7 +51,6 @@ SUMS = (
     "unacknowledged_asked_s",
 )  # fmt: skip
 """Fields of `Transfers` that add up seconds."""
-UNLIMITED = LinkSchedule(LinkPlan())
 Key = tuple[str, str, str]
 """Name, direction and receiver of `Transfers`."""
 EARLY_SHARE = 0.9
@@ -322,8 +321,6 @@ class TransfersMeter:
         """
         self.plan = plan
         self.name = plan.node
-        self.shares_links = plan.counts_messages != (plan.role == "server")
-        """Whether the node exchanges measured messages with several others: a worker with the whole model does not."""
         self.life = life
         link = plan.link
         self.own = EffectiveLink(link)
@@ -341,9 +338,8 @@ class TransfersMeter:
         self.waits: set[str] = set()
         """Receivers of what may not have been acknowledged at the last look."""
         self.looked_s = 0.0
-        self.uplink, self.downlink = SharedUplink(), SharedDownlink()
-        self.paced_uplink = SharedDownlink()
-        """The uplink where the shell holds it: then messages are known when they are over."""
+        several = plan.counts_messages != (plan.role == "server")  # a worker with the whole model has one other end
+        self.shared = SharedLinks(self.own, mtu) if several else None
         self.totals: dict[Key, records.Transfers] = {}
         self.changed: set[Key] = set()
         self.next_s = 0.0
@@ -380,7 +376,7 @@ class TransfersMeter:
         bytes_s = transfer_s(other, self.own, since_s, size, acknowledged=False, mtu=self.mtu)
         least_s = bytes_s + latency_s
         asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True, mtu=self.mtu) + latency_s
-        beside_s = self._beside(now, since_s, source, size) if self.shares_links else 0.0
+        beside_s = self._beside(now - began_s, since_s, source, size)
         throttled_s, busy_s = self._held_back(now, sent_s, source)
         if isinstance(message, Activation | Gradient) and busy_until_s > sent_s + asked_s:
             return
@@ -428,12 +424,9 @@ class TransfersMeter:
                 self.own, other, since_s, size + burst_bytes(0, self.mtu), acknowledged=True, mtu=self.mtu
             ) + (way_back_s if self.delay == "netem" else 0.0)
             self.given[to] = Given(given.messages + 1, given.asked_s + asked_s)
-        if not self.shares_links:
-            return
-        alone_s = transfer_s(self.own, UNLIMITED, since_s, size, acknowledged=False, mtu=self.mtu)
-        passed = self.paced_uplink.receive(now, first_s, to, alone_s) if paced else self.uplink.send(now, to, alone_s)
-        for name, extra_s in passed.items():
-            self._allow(self._sent_key(name), extra_s)
+        if self.shared:
+            for name, extra_s in self.shared.sent(now - began_s, since_s, to, size, paced=paced).items():
+                self._allow(self._sent_key(name), extra_s)
 
     def _sent_key(self, to: str) -> Key:
         """The key of what the node sends to another one."""
@@ -460,9 +453,11 @@ class TransfersMeter:
         return throttled_s, busy_s if self.plan.role != "worker" else 0.0
 
     def _beside(self, now: float, since_s: float, source: str, size: int) -> float:
-        """Seconds that others on the node's own downlink may add to a message's time; adds to theirs as well."""
-        alone_s = transfer_s(UNLIMITED, self.own, since_s, size, acknowledged=False, mtu=self.mtu)
-        extra = self.downlink.receive(now - (self.life.began_s or 0.0), since_s, source, alone_s)
+        """Seconds that others on the node's own link may add to a message's time; adds to theirs as well."""
+        if self.shared is None:
+            return 0.0
+        extra, back_s = self.shared.came(now, since_s, source, size)
+        self._allow(self._sent_key(source), back_s)
         own_s = extra.pop(source)
         for other, extra_s in extra.items():
             self._allow((other, "up", self.name if self.plan.counts_messages else ""), extra_s)
