@@ -107,7 +107,7 @@ def test_a_limit_at_the_other_end_is_the_links_fault_though_caps_hold_nodes_back
 
 
 def test_tiny_packets_are_foreign_traffic_wherever_they_are_sent(tmp_path: Path) -> None:
-    """One byte each, to the server and to a worker; what the server's full queue drops of them hides none of the rest."""
+    """One byte each, to the server and to a worker; what the server's full queue drops hides none of the rest."""
 
     def flood_both(pids: Pids) -> None:
         flows = [("edge-0", "server"), ("server", "edge-1")]
@@ -154,4 +154,6 @@ def test_a_quota_above_the_nodes_own_is_found(tmp_path: Path) -> None:
     fidelity = judged(tmp_path, halve, fleet={"edge": {"count": 2, "cpus": 0.05}}, stop={"time": "6s"})
 
     assert fidelity.verdict == "degraded"
-    assert any(reason.startswith("host CPU: both nodes of edge waited") for reason in fidelity.reasons), fidelity.reasons
+    assert any(reason.startswith("host CPU: both nodes of edge waited") for reason in fidelity.reasons), (
+        fidelity.reasons
+    )

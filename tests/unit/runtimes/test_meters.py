@@ -21,10 +21,13 @@ from edgebed.core.framing import burst_bytes, wire_bytes
 from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, Part, Task
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
+from edgebed.emulation.tcp import TcpCounters
 from edgebed.roles.events import Send
 from edgebed.runtimes.live.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
 from edgebed.runtimes.live.paced_link import HAND_OVER_S
+from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
 from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.held_back import LOOKS_MAX, HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.timestamps import Leaving
 from edgebed.wire.messages import Join, Model, Push, Stop, Tensor
@@ -50,9 +53,16 @@ def usage_meter(life, reader=None, **asked):
     return UsageMeter(plan, NodeDevice(plan), life, link=reader)
 
 
-def transfers_meter(others, life=None, *, delay="", **asked):
+def transfers_meter(others, life=None, *, delay="", held_back=None, connections=None, **asked):
     """A node's own, by its plan."""
-    return TransfersMeter(plan_of(**asked), life or Lifetime(0, began_s=0.0), others, delay=delay)
+    return TransfersMeter(
+        plan_of(**asked),
+        life or Lifetime(0, began_s=0.0),
+        others,
+        delay=delay,
+        held_back=held_back,
+        connections=connections,
+    )
 
 
 def reading(t, cpu_s=0.0, waited_s=0.0, absorbed_s=0.0, throttled_s=None, throttled_periods=0):
@@ -79,7 +89,17 @@ def window(plan, **after):
         ({}, {"cpu_s": 0.5, "waited_s": 3.0}, 1.0),
         ({}, {"cpu_s": 0.5, "waited_s": None}, None),
     ],
-    ids=["uncapped", "capped", "had its cap", "had most of it", "had most of two", "throttled", "paced", "many threads", "no count"],
+    ids=[
+        "uncapped",
+        "capped",
+        "had its cap",
+        "had most of it",
+        "had most of two",
+        "throttled",
+        "paced",
+        "many threads",
+        "no count",
+    ],
 )
 def test_starving_is_waiting_that_a_node_was_entitled_not_to_do(asked, after, starved_s):
     """Not what its own cap or pace explains, and never more than the time that passed."""
@@ -479,3 +499,181 @@ def test_a_message_that_met_a_fault_of_a_link_is_not_judged(injections, sent_s, 
     meter.received(sent_s + 0.9, push(sent_s=sent_s), 100_000)
 
     assert len(list(meter.read(20.0, 0.0))) == is_judged
+
+
+# --- what else took of messages' time ---------------------------------------------------------------------------------
+
+
+class Cap:
+    """A capped cgroup's file in `folder`, and CPU time, that tests set."""
+
+    def __init__(self, folder, cpus=0.05):
+        self.file = folder / "cpu.stat"
+        self.cpu_s = 0.0
+        self.held_back = HeldBack({"": folder}, lambda: cpus, lambda: self.cpu_s)
+        self.now(0.0)
+
+    def now(self, throttled_s, cpu_s=0.0):
+        """So far it was held back for so long, and has computed for so long."""
+        self.file.write_text(f"throttled_usec {round(throttled_s * 1e6)}\n")
+        self.cpu_s = cpu_s
+
+
+def test_what_a_cap_took_of_a_stretch_of_time_is_known_between_two_looks(tmp_path):
+    """At most: what lies between two looks may be of any moment; and never longer than the stretch itself."""
+    cap = Cap(tmp_path)
+    for t, throttled_s, cpu_s in ((1.0, 0.0, 0.0), (2.0, 0.3, 0.1), (3.0, 0.3, 0.2), (4.0, 1.2, 0.3)):
+        cap.now(throttled_s, cpu_s)
+        cap.held_back.look(t)
+    within = cap.held_back.within
+
+    assert within(1.0, 2.0) == pytest.approx((0.3, 0.1))
+    assert within(2.0, 3.0) == pytest.approx((0.0, 0.1))
+    assert within(1.5, 3.5) == pytest.approx((1.2, 0.3))
+    assert within(1.95, 2.0) == pytest.approx((0.05, 0.0))
+    assert within(0.0, 9.0) == pytest.approx((1.2, 0.3))
+    assert within(2.0, 2.0) == (0.0, 0.0)
+
+
+@given(
+    steps=st.lists(st.tuples(*[st.floats(0.0, 2.0)] * 3), min_size=1, max_size=30),
+    since_s=st.floats(0.0, 20.0),
+    took_s=st.floats(0.0, 20.0),
+)
+def test_no_stretch_of_time_is_explained_by_more_than_passed(tmp_path_factory, steps, since_s, took_s):
+    """Cap and computing together, whatever the kernel counts on several cores."""
+    cap = Cap(tmp_path_factory.mktemp("cgroup"))
+    now = throttled_s = cpu_s = 0.0
+    for gap_s, throttled, cpu in steps:
+        now, throttled_s, cpu_s = now + gap_s, throttled_s + throttled, cpu_s + cpu
+        cap.now(throttled_s, cpu_s)
+        cap.held_back.look(now)
+    found = cap.held_back.within(since_s, since_s + took_s)
+
+    assert min(found) >= 0.0
+    assert sum(found) <= took_s + 1e-6
+
+
+def test_a_server_that_runs_for_days_remembers_its_last_looks(tmp_path):
+    """Not all of them."""
+    held_back = HeldBack({}, lambda: None, lambda: 0.0)
+    for number in range(30_000):
+        held_back.look(number / 1000)
+
+    assert len(held_back.looks) <= LOOKS_MAX
+    assert held_back.within(29.0, 30.0) == (0.0, 0.0)
+
+
+def test_both_ends_tell_what_their_caps_took_of_a_message(tmp_path):
+    """A worker pushes, is held back for 90 ms, and gets its model: its sender's line, and its receiver's."""
+    cap = Cap(tmp_path)
+    meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, held_back=cap.held_back)
+    meter.sent(1.0, 1.0, "server", 12_700, paced=False)
+    cap.now(0.09, 0.004)
+    meter.received(1.25, Model(sender="server", version=1, final=False, sent_s=1.2, tensors=UPDATE), 12_700)
+    down, up = meter.read(10.0, 0.0)
+
+    assert (up.direction, up.messages, up.throttled_s) == ("up", 0, pytest.approx(0.09))
+    assert (down.direction, down.messages, down.throttled_s) == ("down", 1, pytest.approx(0.05))
+    assert down.busy_s == 0.0
+
+
+def test_what_a_cap_took_long_after_a_message_left_explains_nothing_of_it(tmp_path):
+    """Handing over 5 ms of computing at a twentieth of a core takes two periods, not the round that follows."""
+    cap = Cap(tmp_path)
+    meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, held_back=cap.held_back)
+    meter.sent(1.0, 1.0, "server", 12_700, paced=False)
+    cap.now(5.0)
+    meter.received(9.05, Model(sender="server", version=1, final=False, sent_s=9.0, tensors=UPDATE), 12_700)
+    (up,) = [record for record in meter.read(10.0, 0.0) if record.direction == "up"]
+
+    assert up.throttled_s == pytest.approx(0.2)
+
+
+def test_a_server_tells_how_long_it_computed_while_a_push_waited():
+    """That is its own time, and what it waited for a core itself is not."""
+    held_back = HeldBack({}, lambda: None, iter((0.0, 0.03, 0.5)).__next__)
+    meter = transfers_meter({"edge-0": TEN_MBIT}, name="server", role="server", held_back=held_back)
+    held_back.look(0.9)
+    meter.received(1.5, push(), 12_700)
+    (record,) = meter.read(10.0, None)
+
+    assert (record.busy_s, record.throttled_s) == (pytest.approx(0.03), 0.0)
+
+
+def test_the_server_tells_what_pushes_and_models_took_from_each_other_on_its_link():
+    """Two pushes at once, and two models at once; acknowledgements wait behind what goes their way."""
+    link = LinkPlan(uplink_bit_s=MBIT, downlink_bit_s=MBIT)
+    others = {"edge-0": TEN_MBIT, "edge-1": TEN_MBIT}
+    meter = transfers_meter(others, name="server", role="server", link=link)
+    for name, now in (("edge-0", 1.2), ("edge-1", 1.3)):
+        meter.received(now, push(name), 12_700)
+    alone_s = (wire_bytes(12_700) - burst_bytes(MBIT)) * 8 / MBIT
+    first = {(each.name, each.direction): each.beside_s for each in meter.read(2.0, 0.0)}
+    for name in others:
+        meter.sent(2.0, 2.0, name, 12_700, paced=False)
+    for name, now in (("edge-0", 3.2), ("edge-1", 3.3)):
+        meter.received(now, push(name, sent_s=3.0), 12_700)
+    second = {(each.name, each.direction): each.beside_s for each in meter.read(20.0, 0.0)}
+
+    assert first == {(name, "up"): pytest.approx(alone_s) for name in others}
+    assert second["edge-0", "down"] == pytest.approx(2 * alone_s)
+    assert second["edge-1", "down"] == pytest.approx(alone_s * 3)
+    assert second["edge-0", "up"] == pytest.approx(2 * alone_s)
+
+
+class Kernel:
+    """Connections to these nodes, of which the kernel says how long something was not acknowledged."""
+
+    def __init__(self):
+        self.unacknowledged_s = {}
+        self.came_bytes = 0
+
+    def look(self):
+        """Nothing is to be read."""
+
+
+def test_the_sender_tells_how_long_its_kernel_waited_for_the_other_one():
+    """Whatever was given to TCP, against what that takes as asked; what ZeroMQ itself says meanwhile does not count."""
+    kernel = Kernel()
+    meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, connections=kernel)
+    list(meter.read(0.0, 0.0))
+    for now, is_sent, so_far_s in ((1.0, True, 0.02), (2.0, False, 0.03), (3.0, False, 5.0), (4.0, True, 5.04)):
+        if is_sent:
+            meter.sent(now - 0.1, now - 0.1, "server", 12_700, paced=False)
+        kernel.unacknowledged_s["server"] = so_far_s
+        found = list(meter.read(now + 9.0 * (now == 4.0), 0.0))
+    (record,) = found
+
+    assert (record.name, record.direction, record.messages) == ("edge-0", "up", 0)
+    assert (record.unacknowledged, record.unacknowledged_s) == (2, pytest.approx(0.03 + 0.04))
+    assert record.unacknowledged_asked_s == pytest.approx(2 * wire_bytes(12_700) * 8 / 10e6, rel=1e-4)
+
+
+def test_what_was_not_acknowledged_around_a_fault_of_a_link_is_left_out():
+    """What it was to take is not known."""
+    kernel = Kernel()
+    meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, connections=kernel)
+    meter.inject(0.5, Injection(node="edge-0", action="cut"))
+    meter.inject(3.5, Injection(node="edge-0", action="heal"))
+    for now in (1.0, 2.0, 3.0, 4.0):
+        meter.sent(now - 0.1, now - 0.1, "server", 12_700, paced=False)
+        kernel.unacknowledged_s["server"] = now
+        assert not list(meter.read(now, 0.0))
+
+
+def test_connections_count_on_when_one_takes_the_place_of_another(monkeypatch):
+    """What was seen of the one that ended stays; of the other all counts."""
+    told = {7: TcpCounters(1, 0.5, 1000)}
+    monkeypatch.setattr("edgebed.runtimes.live.shell.connection_counts.counters", told.get)
+    counts = ConnectionCounts(lambda: {"server": 7})
+    counts.look()
+    told[7] = TcpCounters(1, 0.7, 1500)
+    counts.look()
+    told[7] = TcpCounters(2, 0.1, 300)
+    counts.look()
+    told.clear()
+    counts.look()
+
+    assert counts.unacknowledged_s == {"server": pytest.approx(0.8)}
+    assert counts.came_bytes == 1800

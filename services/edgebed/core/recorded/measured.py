@@ -121,8 +121,8 @@ class Usage(Record):
     """Time since training began, or since the node's start if that was later."""
     cpu_s: Seconds
     starved_s: Seconds | None = None
-    """Time that the node lost since it got no core of those that its cap and pace promise: it waited for one, and so had
-    less than it was promised. A node that had half of what it was promised, and wanted all, lost half of the time."""
+    """Time that the node lost since it got no core of those that its cap and pace promise: it waited for one, and so
+    had less than it was promised. If it had half of what it was promised, and wanted all, it lost half of the time."""
     throttled_s: Seconds | None = None
     """Time in which the node's own CPU cap held it back; None where no cgroup of its own holds one."""
     capped_s: Seconds = 0.0
@@ -182,8 +182,8 @@ class Appended(Record):
 class Transfers(Record):
     """How long a worker's messages were on their way, by whoever received them: cumulative.
 
-    Shards, and nodes that serve them, have a line for each pair. A line of the sender's own, without messages, adds what
-    only the sender knows.
+    Shards, and nodes that serve them, have a line for each pair. A line of the sender's own, without messages, adds
+    what only the sender knows.
     """
 
     name: str

@@ -3,10 +3,10 @@
 How long a message was on its way is judged as far as the clocks of both ends are known to agree.
 
 A message cannot pass a link sooner than its bytes allow; that is a fault whoever sent it. Later is a fault as far as
-nothing else that was asked for explains it. An explanation is an amount: seconds for which a CPU cap held a node back, a
-node that serves others computed, a node was frozen, or other messages were on the same link, while these were on their
-way. What is left is late. The kernel's own view needs no such explanations: how long TCP had something to send that the
-other kernel had not acknowledged depends on the link, and on no process.
+nothing else that was asked for explains it. An explanation is an amount: seconds for which a CPU cap held a node back,
+a node that serves others computed, a node was frozen, or other messages were on the same link, while these were on
+their way. What is left is late. The kernel's own view needs no such explanations: how long TCP had something to send
+that the other kernel had not acknowledged depends on the link, and on no process.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -158,8 +158,8 @@ class Late(NamedTuple):
         spare = "the hosts at both ends" if self.node.row.host else "the host"
         if way.unacknowledged >= MESSAGES_MIN:
             return Finding(
-                f"handling: {took}, though the link carried them in time and {spare} had cores to spare; perhaps a node "
-                "was stopped, or held back by what edgebed does not know"
+                f"handling: {took}, though the link carried them in time and {spare} had cores to spare; perhaps a "
+                "node was stopped, or held back by what edgebed does not know"
             )
         return Finding(f"link: {took}, though {spare} had cores to spare; see `edgebed calibrate`")
 
@@ -209,16 +209,17 @@ def carried(trial: Observed) -> Iterator[Finding]:
             )
             host = _overloaded(trial, node, way)
             why = "" if host is None else f", perhaps since {the(host)} was overloaded{trial.busy_text(host)}"
+            whose = of_class(_each_once(node for _, node, _ in slow), nodes)
             yield Finding(
-                f"link: {_sent(node, direction)} of {of_class([node for _, node, _ in slow], nodes)} were under way "
-                f"between the kernels of both ends for up to {took_s:,.1f} ms, where {asked_s:,.1f} ms were asked{why}; "
+                f"link: {_sent(node, direction)} of {whose} were under way between the kernels of both ends for up to "
+                f"{took_s:,.1f} ms, where {asked_s:,.1f} ms were asked{why}; "
                 "whatever nodes did, something else slows the way between them",
                 advice="" if host is None else trial.advice(host),
             )
 
 
 def _not_carried_s(node: Judged, way: DirectionConditions) -> float:
-    """Seconds that messages were under way between kernels, beyond what links as asked and TCP explain; 0: not known."""
+    """Seconds that messages were under way between kernels, beyond what links as asked explain; 0: not known."""
     if way.unacknowledged < MESSAGES_MIN:
         return 0.0
     share = way.unacknowledged / max(1, way.messages)  # what else was on the links is known of timed messages

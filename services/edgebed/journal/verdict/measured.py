@@ -14,7 +14,6 @@ from edgebed.core.plan import NodePlan, Plan
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.journal.series import Series
 
-
 SUMS = (
     "messages", "bytes", "time_s", "asked_s", "beside_s", "throttled_s", "busy_s", "latency_s", "early", "error_s",
     "impossible", "unacknowledged", "unacknowledged_s", "unacknowledged_asked_s",
@@ -77,7 +76,7 @@ class DirectionConditions(msgspec.Struct, frozen=True, kw_only=True):
     dropped_bytes: int | None = None
     """Down: bytes of these that the queue behind it dropped; None: not counted."""
     own_bytes: int | None = None
-    """Down: bytes of what was not dropped that came over the node's own connections, by TCP's count; None: not known."""
+    """Down: bytes of what was not dropped that came over the node's own connections, by TCP's count; None: unknown."""
 
 
 class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,7 +184,8 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         max((value for end in usage if (value := getattr(end, f"{name}_{what}")) is not None), default=None)
         for what in ("busiest", "busiest_bit_s")
     )
-    alone_bit_s = _ratio(passed_bits, time_s - sums["latency_s"]) if passed_bits > 0 else None  # else all passed in bursts
+    passed_s = time_s - sums["latency_s"]
+    alone_bit_s = _ratio(passed_bits, passed_s) if passed_bits > 0 else None  # else all passed in bursts
     return DirectionConditions(
         direction=direction,
         asked_low_bit_s=lowest,

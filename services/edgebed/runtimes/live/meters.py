@@ -19,7 +19,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.framing import MTU, burst_bytes, wire_bytes
-from edgebed.core.plan import Injection, LinkedPlan, LinkPlan, NodePlan
+from edgebed.core.plan import Injection, LinkPlan, NodePlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.netlink import LinkReader, Queue
 from edgebed.emulation.resources import ROOT, account, cgroup_folders, private_bytes
@@ -45,7 +45,7 @@ TRANSFERS_S = 10.0
 MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
 CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
 HANDING_OVER_CPU_S = 0.005
-"""CPU time that handing over a message takes at most, until the kernel has it: Python's, and that of ZeroMQ's thread."""
+"""CPU time that handing a message over to the kernel takes at most: Python's, and that of ZeroMQ's thread."""
 SUMS = (
     "time_s", "asked_s", "beside_s", "throttled_s", "busy_s", "latency_s", "error_s", "unacknowledged_s",
     "unacknowledged_asked_s",
@@ -107,7 +107,7 @@ class UsageMeter:
         connections: ConnectionCounts | None = None,
         root: Path = ROOT,
     ) -> None:
-        """`link` reads the interface and the queues that are the node's own; `connections` are all that it has there."""
+        """`link` reads the interface and the queues that are the node's own; `connections` are all over it."""
         self.name = plan.node
         self.device = device
         self.life = life
@@ -219,7 +219,6 @@ class UsageMeter:
             "downlink_busiest_bit_s": down.bit_s,
         }
 
-
     def _came_bytes(self) -> int:
         if self.connections is None:
             return 0
@@ -278,7 +277,7 @@ def add_window(usage: records.Usage, cpus: float | None, before: Reading, after:
         throttled_s = after.throttled_s - before.throttled_s
     if before.waited_s is not None and after.waited_s is not None:
         explained_s = max(throttled_s or 0.0, after.absorbed_s - before.absorbed_s)
-        missed_s = window_s if cpus is None else (cpus * window_s - cpu_s) / min(1.0, cpus)  # a core's worth is one's own
+        missed_s = window_s if cpus is None else (cpus * window_s - cpu_s) / min(1.0, cpus)
         starved_s = max(0.0, min(after.waited_s - before.waited_s - explained_s, missed_s, window_s))
     is_capped = after.throttled_periods - before.throttled_periods >= CAPPED_SHARE * window_s / CPU_PERIOD_S
     return msgspec.structs.replace(
@@ -305,7 +304,7 @@ class TransfersMeter:
 
     def __init__(
         self,
-        plan: LinkedPlan,
+        plan: NodePlan,
         life: Lifetime,
         others: Mapping[str, LinkPlan],
         *,
@@ -314,8 +313,7 @@ class TransfersMeter:
         held_back: HeldBack | None = None,
         connections: ConnectionCounts | None = None,
     ) -> None:
-        """`others`: the links of the nodes that messages are exchanged with. `delay`: what makes latency (see
-        `NodeEnvironment`).
+        """`others`: the links of the nodes at the other ends. `delay`: what makes latency (see `NodeEnvironment`).
 
         `mtu` is that of the data network; `connections` are those on it, where the kernel holds all links.
         """
@@ -520,10 +518,10 @@ class TransfersMeter:
         self.next_s = now + TRANSFERS_S - 0.5
         for key in sorted(self.changed):
             total = self.totals[key]
-            sums = {name: round(value, 6) for name in SUMS if (value := getattr(total, name))}  # a default is not written
-            yield msgspec.structs.replace(
-                total, **sums, delay_s=None if total.delay_s is None else round(max(0.0, total.delay_s), 6)
-            )
+            rounded = {name: round(value, 6) for name in SUMS if (value := getattr(total, name))}
+            if total.delay_s is not None:
+                rounded["delay_s"] = round(max(0.0, total.delay_s), 6)
+            yield msgspec.structs.replace(total, **rounded)
         self.changed.clear()
 
 

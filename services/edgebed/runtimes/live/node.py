@@ -55,8 +55,8 @@ from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
 from edgebed.runtimes.live.meters import RefusalMeter, TransfersMeter, UsageMeter
 from edgebed.runtimes.live.paced_link import PacedLink
-from edgebed.runtimes.live.shell.connections import Connections
 from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
+from edgebed.runtimes.live.shell.connections import Connections
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.held_back import HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime

@@ -101,9 +101,13 @@ def test_pairs_of_shards_have_their_own_amounts():
 def acknowledged(took_ms, asked_ms=37.0, **more):
     """A sender's line: 100 messages that took so long to be acknowledged."""
     return transfers(
-        messages=0, asked_s=0.0, unacknowledged=100, unacknowledged_s=took_ms / 10, unacknowledged_asked_s=asked_ms / 10,
+        messages=0,
+        asked_s=0.0,
+        unacknowledged=100,
+        unacknowledged_s=took_ms / 10,
+        unacknowledged_asked_s=asked_ms / 10,
         **more,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("took_ms", "causes"), [(48.0, []), (85.0, []), (86.5, ["link"]), (370.0, ["link"])])

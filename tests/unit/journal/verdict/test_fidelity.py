@@ -11,6 +11,7 @@ from edgebed.core.plan import LinkPlan, Method, Part, Waiting
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.fidelity import NOTHING_ASKED, SIMULATED, TOO_SHORT, judge
+from edgebed.runtimes.live.meters import Reading, add_window
 
 from .conftest import (
     GIB,
@@ -247,6 +248,44 @@ def test_nodes_that_miss_their_promised_cores_degrade(starved_s, verdict, asked)
     judged = verdict_on(plan_of(**asked), usage(starved_s=starved_s))
 
     assert judged == (verdict, ["host CPU"] if verdict == "degraded" else [])
+
+
+@pytest.mark.parametrize("cpus", [0.02, 0.05, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize(("had", "verdict"), [(0.49, "degraded"), (0.85, "degraded"), (0.95, "trusted")])
+def test_a_share_of_what_was_promised_is_missing_however_small_the_cap(cpus, had, verdict):
+    """A quota above the nodes' own, say: they used so much of their caps, were hardly throttled, and waited."""
+    before, after = (
+        Reading(t, cpu_s=had * cpus * t, waited_s=0.9 * t, absorbed_s=0.0, throttled_s=0.002 * t, throttled_periods=0)
+        for t in (0.0, 20.0)
+    )
+    measured = add_window(records.Usage(time_s=0.0, cpu_s=0.0), cpus, before, after)
+
+    assert measured.starved_s == pytest.approx(20.0 * (1.0 - had))
+    assert verdict_on(plan_of(cpus=cpus), msgspec.structs.replace(measured, cpus_held=cpus))[0] == verdict
+
+
+def test_a_capped_node_that_waits_a_moment_whenever_it_wakes_up_misses_nothing():
+    """A fiftieth of a core, half of it used, and a thousandth of the time waited: a twentieth of the cap."""
+    before, after = (
+        Reading(t, cpu_s=0.01 * t, waited_s=0.001 * t, absorbed_s=0.0, throttled_s=0.0, throttled_periods=0)
+        for t in (0.0, 20.0)
+    )
+    measured = add_window(records.Usage(time_s=0.0, cpu_s=0.0), 0.02, before, after)
+
+    assert measured.starved_s == pytest.approx(0.02)
+    assert verdict_on(plan_of(cpus=0.02), msgspec.structs.replace(measured, cpus_held=0.02)) == ("trusted", [])
+
+
+@pytest.mark.parametrize(("starved_s", "verdict"), [(1.9, "trusted"), (2.1, "degraded")])
+@pytest.mark.parametrize("asked", [{"link": TEN_MBIT}, {"waiting": Waiting(distribution="exponential", mean_s=0.1)}])
+def test_nodes_without_a_cap_that_starve_degrade_where_times_were_asked_for(starved_s, verdict, asked):
+    """What they send comes later than from a device that has a core; where nothing was asked for they may starve."""
+    said = [usage(starved_s=starved_s), *([held()] if "link" in asked else [])]
+    fidelity = judge(plan_of(**asked), series_of(said))
+
+    assert fidelity.verdict == verdict
+    assert all("waited for a core for 11 % of the training" in reason for reason in fidelity.reasons)
+    assert judge(plan_of(), series_of([usage(starved_s=15.0)])).verdict == "trusted"
 
 
 def test_one_node_may_be_worse_than_the_mean_but_not_much():

@@ -171,3 +171,47 @@ def test_what_is_lost_behind_the_interface_is_not_foreign(action):
     assert not judge(plan_of({"link": link}), with_traffic(record, dropping, held(link))).causes
     assert not judge(plan_of({"link": lossy}), with_traffic(record, usage(), held(lossy, delay="netem"))).causes
     assert judge(plan_of(), with_faults(with_traffic(record), done(action, "server"))).verdict == "trusted"
+
+
+def test_tiny_packets_that_are_dropped_hide_none_that_passed():
+    """192,000 packets of a byte: 10,632 were dropped, with their 44 bytes on the wire, and the rest took the link."""
+    record = records.Traffic(
+        ingress_payload=2_000_000, egress_payload=0, ingress_interface=10_600_000, interface="eth0",
+        ack_bytes=100_000, tcp_bytes=2_200_000,
+    )  # fmt: skip
+    counts = {"downlink_packets": 192_000, "downlink_drops": 10_632, "downlink_bytes": 10_600_000}
+    link = LinkPlan(downlink_bit_s=3 * MBIT)
+    plan = plan_of({"link": link})
+
+    for server in (usage(**counts, downlink_dropped_bytes=468_000), usage(**counts)):
+        assert judge(plan, with_traffic(record, server, held(link))).causes == ("foreign traffic",)
+
+
+@pytest.mark.parametrize(
+    ("more", "causes"),
+    [
+        ({"downlink_own_bytes": 9_600_000}, ()),
+        ({"downlink_own_bytes": 9_400_000}, ("foreign traffic",)),
+        ({"downlink_own_bytes": 5_000_000, "downlink_dropped_bytes": 5_000_000}, ()),
+        ({"downlink_own_bytes": 5_000_000, "downlink_dropped_bytes": 4_000_000}, ("foreign traffic",)),
+        ({"downlink_own_bytes": 5_000_000, "downlink_packets": 900, "downlink_drops": 100}, ("foreign traffic",)),
+        ({"downlink_own_bytes": None}, ()),
+    ],
+    ids=["a twentieth", "more", "dropped", "not all dropped", "drops alone", "not counted"],
+)
+def test_what_comes_to_a_workers_interface_is_the_trials_own(more, causes):
+    """By TCP's own count; what the queue before it dropped took nothing from its link. Of several the worst is told."""
+    fidelity = judge(plan_of(link=TEN_MBIT), series_of([usage(downlink_bytes=10_000_000, **more), held()]))
+
+    assert fidelity.causes == causes
+    assert all("that passed the interface of all 4 nodes of edge" in reason for reason in fidelity.reasons)
+
+
+def test_little_at_a_workers_interface_or_behind_a_cut_is_not_foreign():
+    """Addresses that are looked up; and what comes twice."""
+    little = series_of([usage(downlink_bytes=300_000, downlink_own_bytes=60_000), held()])
+    cut = series_of([usage(downlink_bytes=9_000_000, downlink_own_bytes=60_000), held()])
+    faults = [done("cut", name) for name in WORKERS]
+
+    assert judge(plan_of(link=TEN_MBIT), little).verdict == "trusted"
+    assert judge(plan_of(link=TEN_MBIT), with_faults(cut, *faults)).verdict == "trusted"

@@ -1,7 +1,7 @@
 """What else was on the one link of a node that exchanges messages with several others, by what it sends and receives.
 
-Others' messages take their part of a link's rate. And where the kernel holds the link, acknowledgements wait in the queue
-of the way back behind what passes there, for which TCP waits.
+Others' messages take their part of a link's rate. And where the kernel holds the link, acknowledgements wait on the way
+back in the queue of what passes there, and TCP waits for them.
 """
 
 from edgebed.core.framing import extra_rounds, queue_bytes
@@ -37,7 +37,7 @@ class SharedLinks:
         return self.paced_uplink.receive(now, first_s, to, alone_s) if paced else self.uplink.send(now, to, alone_s)
 
     def came(self, now: float, sent_s: float, source: str, size: int) -> tuple[dict[str, float], float]:
-        """Note a message that came: what is added to those that come, by sender, and to the last one sent to `source`."""
+        """Note a message that came: what is added to such messages, by sender, and to the last one sent to `source`."""
         alone_s = transfer_s(UNLIMITED, self.own, sent_s, size, acknowledged=False, mtu=self.mtu)
         extra = self.downlink.receive(now, sent_s, source, alone_s)
         self.down_load.add(now, alone_s)
