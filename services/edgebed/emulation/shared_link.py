@@ -7,6 +7,7 @@ the time that it would take alone. Within a while that is too much, which makes 
 
 import math
 from bisect import bisect_right
+from collections import deque
 from typing import NamedTuple
 
 REMEMBERED_S = 30.0
@@ -70,19 +71,22 @@ class SharedDownlink:
     """Downlink of a node that hears from several: knows what has come, and since when it had been on its way."""
 
     def __init__(self) -> None:
-        self.flights: list[Flight] = []
+        self.flights: deque[Flight] = deque()
+        """Messages in the order in which they came."""
 
     def receive(self, now: float, since_s: float, source: str, alone_s: float) -> dict[str, float]:
         """Note a message that came: return seconds that may be added to it and to those beside it, by sender.
 
         That is what the other one needs, and no longer than both were on their way.
         """
-        self.flights = [flight for flight in self.flights if flight.until_s > now - REMEMBERED_S]
+        while self.flights and self.flights[0].until_s <= now - REMEMBERED_S:
+            self.flights.popleft()
         extra = {source: 0.0}
-        for flight in self.flights:
-            both_s = flight.until_s - max(since_s, flight.since_s)
-            if both_s > 0.0:
-                extra[source] += min(flight.alone_s, both_s)
-                extra[flight.key] = extra.get(flight.key, 0.0) + min(alone_s, both_s)
+        for flight in reversed(self.flights):
+            if flight.until_s <= since_s:
+                break
+            both_s = max(0.0, flight.until_s - max(since_s, flight.since_s))
+            extra[source] += min(flight.alone_s, both_s)
+            extra[flight.key] = extra.get(flight.key, 0.0) + min(alone_s, both_s)
         self.flights.append(Flight(source, alone_s, now, since_s))
         return extra

@@ -1,14 +1,14 @@
 """Rules of the verdict about foreign traffic: what came to nodes' own interfaces is the trial's own.
 
-What was dropped before a node is nobody's: only what passed took something from the link. Two counts explain what came
-to the server. TCP counts what came over the server's own connections, with what was still unread in the end; of a
-connection that ended, only what had come a second before. And the messages themselves tell their payload, whoever sent
-it when. The larger one counts, so that each makes up for what the other cannot see. At other nodes TCP's counts.
+What was dropped before a node is nobody's: only what passed took something from the link. Two counts explain what
+passed. TCP counts what came over a node's own connections, with what was still unread in the end; of a connection that
+ended, only what had come a second before. And the messages themselves tell their payload, whoever sent it when. The
+larger one counts, so that each makes up for what the other cannot see.
 """
 
 from collections.abc import Iterator
 
-from edgebed.core.framing import MTU, packet_bytes, segment_bytes
+from edgebed.core.framing import MTU, ack_share, packet_bytes, segment_bytes
 from edgebed.core.quantities import bytes_text
 from edgebed.core.records import Traffic
 from edgebed.journal.verdict.findings import Finding, Judged, Observed, Rule, of_class, share_text
@@ -41,12 +41,19 @@ def foreign_at_others(trial: Observed) -> Iterator[Finding]:
             for node in nodes
             if node.plan.role != "server" and node.row.downlink.own_bytes is not None and _is_counted(trial, node)
             for came_bytes in [max(0, (node.row.downlink.arrived_bytes or 0) - _dropped_bytes(node))]
-            if is_foreign(foreign_bytes := came_bytes - (node.row.downlink.own_bytes or 0), came_bytes)
+            if is_foreign(foreign_bytes := came_bytes - _own_bytes(node), came_bytes)
         ]
         if found:
             foreign_bytes, came_bytes, _ = max(found, key=lambda each: each[0])
             whose = of_class([node for _, _, node in found], nodes)
             yield _finding(f"the interface of {whose}", foreign_bytes, came_bytes, "up to " * (len(found) > 1))
+
+
+def _own_bytes(node: Judged) -> int:
+    """Bytes at a worker's or a shard's interface that the trial itself made; of shards TCP alone tells."""
+    row = node.row
+    messages_bytes = row.downlink.bytes + round(ack_share(row.mtu) * row.uplink.bytes)
+    return max(row.downlink.own_bytes or 0, messages_bytes)
 
 
 def _is_counted(trial: Observed, node: Judged) -> bool:

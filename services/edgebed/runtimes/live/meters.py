@@ -338,6 +338,8 @@ class TransfersMeter:
         self.looked_s = 0.0
         several = plan.counts_messages != (plan.role == "server")  # a worker with the whole model has one other end
         self.shared = SharedLinks(self.own, mtu) if several else None
+        self.beside_s: dict[Key, float] = {}
+        """What others added to messages, and is not in `totals` yet."""
         self.totals: dict[Key, records.Transfers] = {}
         self.changed: set[Key] = set()
         self.next_s = 0.0
@@ -462,8 +464,8 @@ class TransfersMeter:
         return own_s
 
     def _allow(self, key: Key, extra_s: float) -> None:
-        if extra_s > 0.0:
-            self._change(key, beside_s=extra_s)
+        if extra_s > 0.0:  # for many at once, with each message
+            self.beside_s[key] = self.beside_s.get(key, 0.0) + extra_s
 
     def _look_at_connections(self, now: float, began_s: float) -> None:
         """Add for how long what was given to TCP has not been acknowledged; not around faults of the links."""
@@ -516,6 +518,9 @@ class TransfersMeter:
         if now < self.next_s and self.life.stop is None:
             return
         self.next_s = now + TRANSFERS_S - 0.5
+        for key, extra_s in self.beside_s.items():
+            self._change(key, beside_s=extra_s)
+        self.beside_s.clear()
         for key in sorted(self.changed):
             total = self.totals[key]
             rounded = {name: round(value, 6) for name in SUMS if (value := getattr(total, name))}

@@ -207,6 +207,15 @@ def test_what_comes_to_a_workers_interface_is_the_trials_own(more, causes):
     assert all("that passed the interface of all 4 nodes of edge" in reason for reason in fidelity.reasons)
 
 
+def test_models_explain_what_came_where_their_connection_ended():
+    """Of which TCP's last word is a second old: 100 models of 94 kB each."""
+    said = [usage(downlink_bytes=10_000_000, downlink_own_bytes=8_000_000), held()]
+    models = transfers(direction="down", messages=100, size=94_000, asked_s=7.5)
+
+    assert judge(plan_of(link=TEN_MBIT), series_of(said)).causes == ("foreign traffic",)
+    assert judge(plan_of(link=TEN_MBIT), series_of([*said, models])).verdict == "trusted"
+
+
 def test_little_at_a_workers_interface_or_behind_a_cut_is_not_foreign():
     """Addresses that are looked up; and what comes twice."""
     little = series_of([usage(downlink_bytes=300_000, downlink_own_bytes=60_000), held()])

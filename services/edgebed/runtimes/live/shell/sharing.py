@@ -34,12 +34,14 @@ class SharedLinks:
         self.is_paced = paced
         self.up_load.add(now, alone_s)
         self.left[to] = now, size
+        if not alone_s:
+            return {}
         return self.paced_uplink.receive(now, first_s, to, alone_s) if paced else self.uplink.send(now, to, alone_s)
 
     def came(self, now: float, sent_s: float, source: str, size: int) -> tuple[dict[str, float], float]:
         """Note a message that came: what is added to such messages, by sender, and to the last one sent to `source`."""
         alone_s = transfer_s(UNLIMITED, self.own, sent_s, size, acknowledged=False, mtu=self.mtu)
-        extra = self.downlink.receive(now, sent_s, source, alone_s)
+        extra = self.downlink.receive(now, sent_s, source, alone_s) if alone_s else {source: 0.0}
         self.down_load.add(now, alone_s)
         state = self.own.at(sent_s)
         extra[source] += self._waits_s(state.uplink_bit_s, self.up_load, sent_s, size)
