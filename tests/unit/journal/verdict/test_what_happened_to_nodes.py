@@ -19,6 +19,7 @@ from .conftest import (
     held,
     plan_of,
     series_of,
+    transfers,
     usage,
     with_faults,
 )  # fmt: skip
