@@ -209,9 +209,9 @@ def test_what_comes_to_a_workers_interface_is_the_trials_own(more, causes):
 
 
 def test_models_explain_what_came_where_their_connection_ended():
-    """Of which TCP's last word is a second old: 100 models of 94 kB each."""
+    """Of which TCP's last word is a second old: 100 models of 96 kB each."""
     said = [usage(downlink_bytes=10_000_000, downlink_own_bytes=8_000_000), held()]
-    models = transfers(direction="down", messages=100, size=94_000, asked_s=7.5)
+    models = transfers(direction="down", messages=100, size=96_000, asked_s=7.7)
 
     assert judge(plan_of(link=TEN_MBIT), series_of(said)).causes == ("foreign traffic",)
     assert judge(plan_of(link=TEN_MBIT), series_of([*said, models])).verdict == "trusted"
