@@ -61,5 +61,16 @@ def queue_bytes(rate_bit_s: int) -> int:
     return max(QUEUE_BYTES_MIN, round(rate_bit_s // 8 * QUEUE_S))
 
 
+def extra_rounds(message_bytes: float, mtu: int = MTU) -> int:
+    """Round trips that TCP needs after a silence before all of a message has left.
+
+    It sends INITIAL_WINDOW segments before the first acknowledgement; with each round trip they are twice as many.
+    """
+    rounds = 0
+    while INITIAL_WINDOW * (2 ** (rounds + 1) - 1) * segment_bytes(mtu) < message_bytes:
+        rounds += 1
+    return rounds
+
+
 SEGMENT_BYTES = segment_bytes()
 ACK_SHARE = ack_share()

@@ -83,6 +83,13 @@ def account(folders: Mapping[str, Path]) -> CgroupUsage:
     return _read_v1(folders.get("cpu"), folders.get("cpuacct"), folders.get("memory"))
 
 
+def throttled_s(folders: Mapping[str, Path]) -> float | None:
+    """Seconds for which the CPU cap of the cgroup with these folders has held it back so far; None: not known."""
+    if "" in folders:
+        return _scaled(_keyed(folders[""] / "cpu.stat").get("throttled_usec"), 1e-6)
+    return _scaled(_keyed(folders["cpu"] / "cpu.stat").get("throttled_time"), 1e-9) if "cpu" in folders else None
+
+
 def cgroup_folders(pid: int | None, root: Path) -> dict[str, Path]:
     """The folder for each controller of version 1, or for "" in version 2; only folders that exist.
 

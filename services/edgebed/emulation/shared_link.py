@@ -5,6 +5,9 @@ their packets, a message is no later than if all that is on the link with it cam
 the time that it would take alone. Within a while that is too much, which makes the verdict milder, never stricter.
 """
 
+import math
+from bisect import bisect_right
+from collections import deque
 from typing import NamedTuple
 
 REMEMBERED_S = 30.0
@@ -20,6 +23,28 @@ class Flight(NamedTuple):
     """Seconds that the link itself needs for the message's bytes."""
     until_s: float
     """Time when the message is over at the latest, or was."""
+    since_s: float = 0.0
+    """Time when it left, where that is known."""
+
+
+class LinkLoad:
+    """What has passed a link, in seconds that the link itself needs for its bytes."""
+
+    def __init__(self) -> None:
+        self.times_s = [-math.inf]
+        self.sums_s = [0.0]
+
+    def add(self, now: float, alone_s: float) -> None:
+        """Note something that passes; it is forgotten when it has not mattered for long."""
+        self.times_s.append(now)
+        self.sums_s.append(self.sums_s[-1] + alone_s)
+        if self.times_s[1] < now - 2 * REMEMBERED_S:
+            kept = bisect_right(self.times_s, now - REMEMBERED_S) - 1
+            del self.times_s[:kept], self.sums_s[:kept]
+
+    def since(self, time_s: float) -> float:
+        """What has passed since then."""
+        return self.sums_s[-1] - self.sums_s[max(0, bisect_right(self.times_s, time_s) - 1)]
 
 
 class SharedUplink:
@@ -46,15 +71,22 @@ class SharedDownlink:
     """Downlink of a node that hears from several: knows what has come, and since when it had been on its way."""
 
     def __init__(self) -> None:
-        self.flights: list[Flight] = []
+        self.flights: deque[Flight] = deque()
+        """Messages in the order in which they came."""
 
     def receive(self, now: float, since_s: float, source: str, alone_s: float) -> dict[str, float]:
-        """Note a message that came: return seconds that may be added to it and to those beside it, by sender."""
-        self.flights = [flight for flight in self.flights if flight.until_s > now - REMEMBERED_S]
+        """Note a message that came: return seconds that may be added to it and to those beside it, by sender.
+
+        That is what the other one needs, and no longer than both were on their way.
+        """
+        while self.flights and self.flights[0].until_s <= now - REMEMBERED_S:
+            self.flights.popleft()
         extra = {source: 0.0}
-        for flight in self.flights:
-            if flight.until_s > since_s:
-                extra[source] += flight.alone_s
-                extra[flight.key] = extra.get(flight.key, 0.0) + alone_s
-        self.flights.append(Flight(source, alone_s, now))
+        for flight in reversed(self.flights):
+            if flight.until_s <= since_s:
+                break
+            both_s = max(0.0, flight.until_s - max(since_s, flight.since_s))
+            extra[source] += min(flight.alone_s, both_s)
+            extra[flight.key] = extra.get(flight.key, 0.0) + min(alone_s, both_s)
+        self.flights.append(Flight(source, alone_s, now, since_s))
         return extra

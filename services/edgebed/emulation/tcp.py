@@ -29,6 +29,8 @@ INFO_BYTES = 512  # more than any kernel fills; it says how much it has filled
 STATE_LISTEN = 10
 RECEIVED = struct.Struct("=128xQ4xI8xI")
 """tcpi_bytes_received (since Linux 4.1), tcpi_segs_in (4.2), tcpi_data_segs_in (4.6)."""
+COUNTERS = struct.Struct("=128xQ4xI24xQQ")
+"""tcpi_bytes_received, tcpi_segs_in, tcpi_busy_time and tcpi_rwnd_limited in microseconds (4.10)."""
 PROGRESS = struct.Struct("=2xBB48xII60xQQ")
 """tcpi_retransmits, tcpi_probes, tcpi_last_data_recv, tcpi_last_ack_recv, tcpi_bytes_acked, tcpi_bytes_received."""
 
@@ -106,6 +108,30 @@ def received_bytes(connection: socket.socket) -> int | None:
         return None
 
 
+class TcpCounters(NamedTuple):
+    """What has become of a connection since it began."""
+
+    inode: int
+    """The open socket's: another connection has another one."""
+    unacknowledged_s: float
+    """Seconds in which something that was sent had not been acknowledged, while the other end had room for more."""
+    came_bytes: int
+    """Bytes on the wire of all packets that came."""
+
+
+def counters(number: int) -> TcpCounters | None:
+    """The counters of an open file's connection; None where it has ended, or the kernel does not tell."""
+    with borrowed(number) as (inode, connection):
+        if connection is None:
+            return None
+        try:
+            info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
+            received, segments, busy_us, full_us = COUNTERS.unpack_from(info)
+        except (OSError, struct.error):
+            return None
+        return TcpCounters(inode, (busy_us - full_us) * 1e-6, received + segments * HEADER_BYTES)
+
+
 class TcpProgress(NamedTuple):
     """How far a connection is."""
 
@@ -123,13 +149,13 @@ class TcpConnection:
     """A connection of this process, by its number among the open files; what is there later may be another's."""
 
     def __init__(self, number: int) -> None:
-        self._number = number
+        self.number = number
         with borrowed(number) as (self._inode, _):
             pass
 
     def look(self) -> TcpProgress | None:
         """Return how far the connection is; None where it has ended, or the kernel does not tell."""
-        with borrowed(self._number) as (inode, connection):
+        with borrowed(self.number) as (inode, connection):
             if connection is None or inode != self._inode:
                 return None
             try:
@@ -141,7 +167,7 @@ class TcpConnection:
 
     def reset(self) -> None:
         """End the connection at once: ZeroMQ notices, and makes another one; what has not left never will."""
-        with borrowed(self._number) as (inode, connection):
+        with borrowed(self.number) as (inode, connection):
             if connection is not None and inode == self._inode:
                 reset(connection)
 

@@ -154,7 +154,7 @@ def starved(families: Families) -> Observers:
 def conditions(families: Families) -> Observers:
     """What was asked of a node's link, what holds, and what the node was denied."""
     interface = ""
-    transfers: dict[str, Transfers] = {}
+    transfers: dict[tuple[str, str, str], Transfers] = {}
     observe_starved = starved(families)[Usage]
 
     def observe_link(record: Link) -> None:
@@ -182,7 +182,7 @@ def conditions(families: Families) -> Observers:
             families.raise_to(record.downlink_bytes, "edgebed_link_bytes_total", "ingress", interface)
 
     def observe_transfers(record: Transfers) -> None:
-        transfers[record.name] = record
+        transfers[record.name, record.direction, record.to] = record
         everybody = transfers.values()
         families.raise_to(sum(each.time_s for each in everybody), "edgebed_transfer_seconds_total")
         families.raise_to(sum(each.asked_s for each in everybody), "edgebed_transfer_asked_seconds_total")

@@ -436,7 +436,7 @@ CONDITION_METRICS = (
     ),
     Metric(
         name="edgebed_starved_seconds_total", type="counter", unit="seconds", roles=NODES,
-        help="Time in which the node could compute, was entitled to by its cap and pace, and got no core.",
+        help="Time that the node lost since it got no core of those that its cap and pace promise.",
     ),
 )  # fmt: skip
 

@@ -12,10 +12,12 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.emulation.resources import (
     CgroupUsage,
     InterfaceBytes,
+    cgroup_folders,
     cgroup_usage,
     interface_of,
     private_bytes,
     process_usage,
+    throttled_s,
 )
 from edgebed.metrics.resources import PRIVATE_S, ResourceCollector
 
@@ -70,6 +72,7 @@ def test_version_2_is_read(tmp_path):
     version_2(tmp_path, "/box/node", V2)
 
     assert cgroup_usage(root=tmp_path) == EXPECTED
+    assert throttled_s(cgroup_folders(None, tmp_path)) == EXPECTED.throttled_s
 
 
 def test_version_1_is_read(tmp_path):
@@ -77,6 +80,8 @@ def test_version_1_is_read(tmp_path):
     version_1(tmp_path, V1)
 
     assert cgroup_usage(root=tmp_path) == EXPECTED
+    assert throttled_s(cgroup_folders(None, tmp_path)) == EXPECTED.throttled_s
+    assert throttled_s({}) is None
 
 
 def test_a_container_finds_its_cgroup_at_the_mount(tmp_path):

@@ -1,9 +1,10 @@
 """What messages on one link may add to each other's time: laws, and the order that is worst."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.emulation.shared_link import SharedDownlink, SharedUplink
+from edgebed.emulation.shared_link import LinkLoad, SharedDownlink, SharedUplink
 
 SENT = st.lists(
     st.tuples(st.floats(0.0, 3.0), st.sampled_from(("a", "b", "c")), st.floats(0.0, 2.0)), min_size=1, max_size=20
@@ -57,3 +58,35 @@ def test_only_who_was_on_the_way_together_is_allowed_for(messages: list[tuple[st
     assert allowed["c"] == 0.0 or messages[0][0] == "c" or messages[1][0] == "c"
     if messages[2][0] == "c":
         assert allowed == {"a": 0.5, "b": 0.5, "c": 0.0}
+
+
+def test_messages_that_met_for_a_moment_delayed_each_other_by_no_more() -> None:
+    """One of three seconds came while the last tenth of the other was on its way."""
+    link = SharedDownlink()
+    link.receive(1.0, 0.0, "a", 0.5)
+
+    assert link.receive(4.0, 0.9, "b", 3.0) == {"a": pytest.approx(0.1), "b": pytest.approx(0.1)}
+
+
+@given(SENT, st.floats(0.0, 10.0))
+def test_a_links_load_is_what_passed_since_then(sent: list[tuple[float, str, float]], since_s: float) -> None:
+    """However long ago; what is no longer remembered is left out."""
+    load, now = LinkLoad(), 0.0
+    passed = []
+    for gap_s, _, alone_s in sent:
+        now += gap_s
+        load.add(now, alone_s)
+        passed.append((now, alone_s))
+
+    assert load.since(since_s) == pytest.approx(sum(alone_s for t, alone_s in passed if t > since_s))
+    assert load.since(now) == 0.0
+
+
+def test_a_links_load_forgets_what_was_long_ago() -> None:
+    """A server that runs for days remembers a minute."""
+    load = LinkLoad()
+    for second in range(10_000):
+        load.add(float(second), 0.5)
+
+    assert len(load.times_s) < 100
+    assert load.since(9_989.0) == 5.0

@@ -1,8 +1,11 @@
 """Acknowledgements are counted on real connections, and nothing else is."""
 
+import contextlib
 import os
 import socket
 import threading
+import time
+from pathlib import Path
 
 import pytest
 import zmq
@@ -153,3 +156,31 @@ def test_looking_leaves_nothing_open(listener):
 
         assert sum(1 for _ in tcp.OPEN_FILES.iterdir()) == before
         transfer(server, client, 10)
+
+
+def test_a_connection_counts_what_is_not_acknowledged_and_not_what_a_full_reader_holds_up(listener):
+    """A megabyte to who reads it takes little; to who does not read, its buffer fills, which is not the link's time."""
+    client, server = connect(listener)
+    with client, server:
+        opened = tcp.counters(client.fileno())
+        transfer(client, server)
+        read = tcp.counters(client.fileno())
+        client.setblocking(False)
+        for _ in range(200):
+            with contextlib.suppress(BlockingIOError):
+                client.send(bytes(MEGABYTE))
+        time.sleep(0.3)
+        unread = tcp.counters(client.fileno())
+        came = tcp.counters(server.fileno())
+
+    assert opened.inode == read.inode == unread.inode != came.inode
+    assert opened.unacknowledged_s <= read.unacknowledged_s <= unread.unacknowledged_s < read.unacknowledged_s + 0.2
+    assert came.came_bytes > 1.5 * MEGABYTE
+
+
+def test_what_is_no_connection_has_no_counters(listener):
+    """An ordinary file, and a number that is closed."""
+    with Path(os.devnull).open() as file:
+        assert tcp.counters(file.fileno()) is None
+        number = file.fileno()
+    assert tcp.counters(number) is None

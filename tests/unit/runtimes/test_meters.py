@@ -1,4 +1,4 @@
-"""What a node measures of itself: the arithmetic of a window, real processes that starve or are capped, transfers."""
+"""What a node measures of itself: the arithmetic of a window, and real processes that starve or are capped."""
 
 import json
 import math
@@ -11,23 +11,19 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from node_plans import plan_of_role
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.framing import burst_bytes, wire_bytes
-from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, Part, Task
+from edgebed.core.plan import LinkPlan, Method, Part, Task
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
-from edgebed.roles.events import Send
-from edgebed.runtimes.live.meters import LinkReading, Reading, TransfersMeter, UsageMeter, add_window
-from edgebed.runtimes.live.paced_link import HAND_OVER_S
+from edgebed.runtimes.live.meters import LinkReading, Reading, UsageMeter, add_window
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
-from edgebed.runtimes.timestamps import Leaving
-from edgebed.wire.messages import Join, Model, Push, Stop, Tensor
+from edgebed.wire.messages import Stop
 
 MBIT = 1_000_000
 NOTHING = records.Usage(time_s=0.0, cpu_s=0.0)
@@ -50,11 +46,6 @@ def usage_meter(life, reader=None, **asked):
     return UsageMeter(plan, NodeDevice(plan), life, link=reader)
 
 
-def transfers_meter(others, life=None, *, delay="", **asked):
-    """A node's own, by its plan."""
-    return TransfersMeter(plan_of(**asked), life or Lifetime(0, began_s=0.0), others, delay=delay)
-
-
 def reading(t, cpu_s=0.0, waited_s=0.0, absorbed_s=0.0, throttled_s=None, throttled_periods=0):
     """A look."""
     return Reading(t, cpu_s, waited_s, absorbed_s, throttled_s, throttled_periods)
@@ -72,13 +63,24 @@ def window(plan, **after):
         ({}, {"cpu_s": 0.5, "waited_s": 0.5}, 0.5),
         ({"cpus": 1.0}, {"cpu_s": 0.5, "waited_s": 0.5}, 0.5),
         ({"cpus": 0.5}, {"cpu_s": 0.5, "waited_s": 0.3}, 0.0),
-        ({"cpus": 0.5}, {"cpu_s": 0.4, "waited_s": 0.6}, 0.1),
+        ({"cpus": 0.5}, {"cpu_s": 0.4, "waited_s": 0.6}, 0.2),
+        ({"cpus": 2.0}, {"cpu_s": 1.6, "waited_s": 0.6}, 0.4),
         ({"cpus": 0.5}, {"cpu_s": 0.2, "waited_s": 0.6, "throttled_s": 0.5}, 0.1),
         ({"compute_speed": 0.5}, {"cpu_s": 0.4, "waited_s": 0.5, "absorbed_s": 0.4}, 0.1),
         ({}, {"cpu_s": 0.5, "waited_s": 3.0}, 1.0),
         ({}, {"cpu_s": 0.5, "waited_s": None}, None),
     ],
-    ids=["uncapped", "capped", "had its cap", "had most of it", "throttled", "paced", "many threads", "no count"],
+    ids=[
+        "uncapped",
+        "capped",
+        "had its cap",
+        "had most of it",
+        "had most of two",
+        "throttled",
+        "paced",
+        "many threads",
+        "no count",
+    ],
 )
 def test_starving_is_waiting_that_a_node_was_entitled_not_to_do(asked, after, starved_s):
     """Not what its own cap or pace explains, and never more than the time that passed."""
@@ -133,7 +135,9 @@ class Interface:
     error: Exception | None = None
     late_s: float = 0.0
     mtu: int = 1500
-    drops_a_second: int = 0
+    dropped_bytes_a_second: int = 0
+    anew_s: float = math.inf
+    """When the queue is set anew, and counts from 0."""
 
     def bytes(self):
         """Received and sent; whoever asked is told late."""
@@ -145,8 +149,9 @@ class Interface:
 
     def queues(self):
         """Of what has arrived 10 packets were dropped, and 5000 bytes wait."""
-        drops = 10 + round(self.drops_a_second * self.t)
-        return None, Queue(rate_bit_s=8 * MBIT, packets=90, drops=drops, waiting_bytes=5000)
+        since_s = self.anew_s if self.t >= self.anew_s else 0.0
+        passed = round((1_000_000 - self.dropped_bytes_a_second) * (self.t - since_s))
+        return None, Queue(rate_bit_s=8 * MBIT, packets=90, drops=10, bytes=passed, waiting_bytes=5000)
 
 
 def usage_of(interface, seconds, late=()):
@@ -176,11 +181,21 @@ def test_looks_that_come_late_make_no_link_busier():
     assert usage_of(Interface(), 30, late=(4, 10, 16, 22)).downlink_busiest <= 1.0
 
 
-def test_small_packets_that_are_dropped_make_no_link_less_than_idle():
-    """Each counts as a full one; the record can be read, and with it all that the node reports beside it."""
-    usage = usage_of(Interface(drops_a_second=2_000), 21)
+@pytest.mark.parametrize("seconds", [20, 21])
+def test_what_a_queue_drops_counts_by_its_bytes(seconds):
+    """Of tiny packets, or of large ones: what passed is what came out of the queue."""
+    usage = usage_of(Interface(dropped_bytes_a_second=400_000), seconds)
 
-    assert usage.downlink_busiest == 0.0
+    assert usage.downlink_busiest == pytest.approx(0.6)
+    assert usage.downlink_dropped_bytes == 400_000 * (seconds - 1)
+    assert msgspec.json.decode(msgspec.json.encode(usage), type=records.Usage) == usage
+
+
+def test_a_queue_that_is_set_anew_has_dropped_nothing_meanwhile():
+    """It counts from 0 again; the record can be read, and with it all that the node reports beside it."""
+    usage = usage_of(Interface(dropped_bytes_a_second=400_000, anew_s=9.0), 21)
+
+    assert 0 < usage.downlink_dropped_bytes < 400_000 * 20
     assert msgspec.json.decode(msgspec.json.encode(usage), type=records.Usage) == usage
 
 
@@ -191,11 +206,11 @@ def test_a_kernel_that_does_not_answer_leaves_the_link_unmeasured(error):
 
 
 def test_what_waits_or_was_dropped_before_the_node_has_not_passed():
-    """An interface counts what arrives; the queue is behind it."""
-    queue = Queue(rate_bit_s=8 * MBIT, drops=2, waiting_bytes=1000)
+    """An interface counts what arrives; the queue is behind it, and counts what it lets through."""
+    queue = Queue(rate_bit_s=8 * MBIT, bytes=96_000, drops=2, waiting_bytes=1000)
 
-    assert LinkReading(0.0, 0.0, 100_000, 7, None, queue).passed == (7, 100_000 - 1000 - 2 * 1514)
-    assert LinkReading(0.0, 0.0, 100_000, 7, None, queue, 1450).passed == (7, 100_000 - 1000 - 2 * 1464)
+    assert LinkReading(0.0, 0.0, 100_000, 7, None, queue).passed == (7, 96_000)
+    assert LinkReading(0.0, 0.0, 100_000, 7, None, None).passed == (7, 100_000)
 
 
 HOG = textwrap.dedent(
@@ -288,180 +303,3 @@ def test_hogs_that_were_promised_more_cores_than_there_are_starve():
 
     assert sum(usage["starved_s"] for usage in found) / sum(usage["time_s"] for usage in found) > 0.4
     assert not any("throttled_s" in usage for usage in found)
-
-
-# --- transfers --------------------------------------------------------------------------------------------------------
-
-UPDATE = (Tensor("update", "float32", (10,), "dense", 10),)
-TEN_MBIT = LinkPlan(uplink_bit_s=10 * MBIT, downlink_bit_s=10 * MBIT, latency_s=0.02)
-
-
-def push(sender="edge-0", sent_s=1.0):
-    """A push that left then."""
-    return Push(sender=sender, incarnation=1, step=0, base=0, loss=0.0, sent_s=sent_s, tensors=UPDATE)
-
-
-def test_the_server_tells_of_each_worker_what_its_pushes_took():
-    """Against the slower of the worker's uplink and its own downlink; other messages do not count."""
-    others = {"edge-0": TEN_MBIT, "edge-1": LinkPlan()}
-    meter = transfers_meter(others, delay="line", name="server", role="server")
-    meter.received(1.5, push(), 100_000)
-    meter.received(2.5, push(sent_s=2.0), 100_000)
-    meter.received(3.0, push("edge-1", sent_s=2.9), 100_000)
-    meter.received(3.0, Join(sender="edge-0", incarnation=1), 100)
-    meter.received(3.0, push(sent_s=-1.0), 100)
-    (record,) = meter.read(10.0, 0.0)
-
-    assert (record.name, record.direction, record.messages) == ("edge-0", "up", 2)
-    assert record.bytes == 2 * (100_000 + 70 * 66)
-    assert record.time_s == pytest.approx(1.0)
-    assert record.asked_s == pytest.approx((record.bytes - 2 * 1600) * 8 / 10e6)
-    assert record.latency_s == 0.0
-
-
-@pytest.mark.parametrize(("delay", "latency_s"), [("line", 0.02), ("netem", 0.03)])
-def test_a_worker_tells_what_models_took_with_the_latency_that_lies_behind_the_first_byte(delay, latency_s):
-    """A delay line holds back before a message leaves; the kernel's netem while it is on its way, at both ends."""
-    meter = transfers_meter({"server": LinkPlan(latency_s=0.01)}, delay=delay, link=TEN_MBIT)
-    model = Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE)
-    meter.received(5.2, model, 1000)
-    (record,) = meter.read(10.0, 0.0)
-
-    assert (record.name, record.direction) == ("edge-0", "down")
-    assert record.latency_s == pytest.approx(latency_s)
-    assert record.asked_s == pytest.approx(latency_s)  # the rest fits into the burst
-
-
-@pytest.mark.parametrize(("delay", "far_s"), [("line", 0.0), ("netem", 0.01)])
-def test_latency_is_measured_by_the_message_that_was_held_back_least(delay, far_s):
-    """Without what its bytes take, and the other end's latency where the kernel adds both; handling is in it."""
-    meter = transfers_meter({"server": LinkPlan(latency_s=0.01)}, delay=delay, link=TEN_MBIT)
-    for took_s in (0.05, 0.0213 + far_s, 0.045):
-        meter.received(5.0 + took_s, Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE), 1000)
-    (record,) = meter.read(10.0, 0.0)
-
-    assert record.delay_s == pytest.approx(0.0213)
-
-
-def test_a_message_whose_bytes_take_long_tells_nothing_of_latency():
-    """2 MB at 10 mbit take 1.7 s: a per cent of that is the whole latency."""
-    meter = transfers_meter({"server": LinkPlan()}, delay="line", link=TEN_MBIT)
-    meter.received(7.0, Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE), 2_000_000)
-
-    assert [record.delay_s for record in meter.read(10.0, 0.0)] == [None]
-
-
-def test_what_a_delay_line_holds_back_before_a_message_leaves_its_sender_tells():
-    """Whoever receives it cannot see that; the time in which its bytes leave is none of it."""
-    meter = transfers_meter({"server": LinkPlan()}, delay="line", link=TEN_MBIT)
-    effect = Send("server", push())
-    for asked_s, left_s in ((1.0, 1.13), (2.0, 2.1207)):
-        meter.left(left_s, Leaving(effect, asked_s + 0.02, asked_s, asked_s + 0.12))
-    (record,) = meter.read(10.0, 0.0)
-
-    assert (record.name, record.direction, record.messages) == ("edge-0", "up", 0)
-    assert record.delay_s == pytest.approx(0.0207)
-
-
-def test_a_burst_that_is_too_large_shows_in_every_small_push_that_it_lets_through():
-    """12.7 kB at 10 mbit take 9.3 ms; within a bucket of 64 kB they take next to none, whatever other pushes take."""
-    meter = transfers_meter({"edge-0": TEN_MBIT}, delay="line", name="server", role="server")
-    for at_s, took_s in ((1.0, 0.001), (2.0, 0.0083), (3.0, 0.0085), (4.0, 0.1)):
-        meter.received(at_s + took_s, push(sent_s=at_s), 12_700)
-    (record,) = meter.read(10.0, 0.0)
-
-    assert record.asked_s / record.messages == pytest.approx(0.0094, rel=0.01)
-    assert (record.messages, record.early) == (4, 2)
-
-
-@pytest.mark.parametrize(("jitter_s", "early"), [(0.0, 1), (0.02, 0)])
-def test_jitter_is_no_reason_to_call_a_message_early(jitter_s, early):
-    """It was asked for."""
-    link = LinkPlan(latency_s=0.04, jitter_s=jitter_s)
-    meter = transfers_meter({"server": LinkPlan()}, delay="line", link=link)
-    model = Model(sender="server", version=1, final=False, sent_s=5.0, tensors=UPDATE)
-    meter.received(5.025, model, 1000)
-
-    assert [record.early for record in meter.read(10.0, 0.0)] == [early]
-
-
-@given(sent_s=st.floats(), changes=st.booleans())
-@example(sent_s=math.nan, changes=True)
-@example(sent_s=math.inf, changes=False)
-def test_a_message_may_tell_any_time_of_sending(sent_s, changes):
-    """Whoever it comes from; an impossible one is counted and not measured, and none keeps the node."""
-    link = LinkPlan(uplink_bit_s=MBIT)
-    if changes:
-        link = LinkPlan(
-            changes=(LinkChange(at_s=0.0, uplink_bit_s=MBIT), LinkChange(at_s=1.0, uplink_bit_s=8)), period_s=2.0
-        )
-    meter = transfers_meter({"edge-0": link}, delay="", name="server", role="server")
-    meter.received(100.0, push(sent_s=sent_s), 100_000)
-
-    found = [(record.messages, record.impossible) for record in meter.read(101.0, 0.0)]
-    is_possible = sent_s <= 100.0 + HAND_OVER_S
-    assert found == [(int(is_possible), int(not is_possible))] * (0.0 <= sent_s < math.inf)
-
-
-class Uncertain:
-    """A clock that may be wrong by 40 ms."""
-
-    def now_ns(self):
-        """Its time."""
-        return 100 * 10**9
-
-    def error_s(self):
-        """Its error."""
-        return 0.04
-
-
-def test_times_of_two_clocks_are_judged_beyond_the_errors_of_both():
-    """Less by 59 ms than a message needs may be the clocks', by 61 ms not; that it came before it left cannot be."""
-    life = Lifetime(0, Uncertain(), {"edge-0": 0.02}, began_s=0.0)
-    meter = transfers_meter({"edge-0": LinkPlan(uplink_bit_s=4 * MBIT)}, life, name="server", role="server")
-    least_s = (wire_bytes(100_000) - burst_bytes(4 * MBIT)) * 8 / (4 * MBIT)
-    for time_s in (0.9 * least_s - 0.059, 0.9 * least_s - 0.061, -0.059, -0.061):
-        meter.received(50.0, push(sent_s=50.0 - time_s), 100_000)
-    (record,) = meter.read(51.0, 0.0)
-
-    assert (record.messages, record.early, record.impossible) == (3, 2, 1)
-    assert record.error_s == pytest.approx(3 * 0.06)
-    assert record.time_s == pytest.approx(1.8 * least_s - 0.059 - 0.061 - 0.059)
-
-
-def test_transfers_come_every_ten_seconds_and_at_the_end_if_there_are_new_ones():
-    """Cumulative, so that what is lost on the way is not missed."""
-    life = Lifetime(0, began_s=0.0)
-    meter = transfers_meter({"edge-0": TEN_MBIT}, life, name="server", role="server")
-    meter.received(1.5, push(), 100)
-    counts = [[record.messages for record in meter.read(float(t), 0.0)] for t in (1, 2, 12)]
-    meter.received(12.5, push(), 100)
-    life.stop = END
-    counts.append([record.messages for record in meter.read(13.0, 0.0)])
-
-    assert counts == [[1], [], [], [2]]
-
-
-@pytest.mark.parametrize(
-    ("injections", "sent_s", "is_judged"),
-    [
-        ([(5.0, "cut")], 4.0, True),
-        ([(1.5, "cut"), (1.8, "heal")], 1.0, False),
-        ([(1.5, "cut"), (1.8, "heal")], 6.0, False),
-        ([(1.5, "cut"), (1.8, "heal")], 7.0, True),
-        ([(1.5, "link")], 2.0, False),
-        ([(1.5, "link")], 3.0, True),
-        ([(-math.inf, "link")], 1.0, True),
-    ],
-    ids=["before", "cut", "just healed", "long healed", "just changed", "long changed", "of an earlier life"],
-)
-@pytest.mark.parametrize("whose", ["edge-0", "server"])
-def test_a_message_that_met_a_fault_of_a_link_is_not_judged(injections, sent_s, is_judged, whose):
-    """What it was to take is not known; whichever end's link it was."""
-    meter = transfers_meter({"edge-0": TEN_MBIT}, delay="line", name="server", role="server")
-    for time_s, action in injections:
-        change = LinkChange(uplink_bit_s=MBIT, downlink_bit_s=MBIT) if action == "link" else None
-        meter.inject(time_s, Injection(node=whose, action=action, change=change))
-    meter.received(sent_s + 0.9, push(sent_s=sent_s), 100_000)
-
-    assert len(list(meter.read(20.0, 0.0))) == is_judged

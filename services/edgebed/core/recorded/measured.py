@@ -121,7 +121,8 @@ class Usage(Record):
     """Time since training began, or since the node's start if that was later."""
     cpu_s: Seconds
     starved_s: Seconds | None = None
-    """Time in which the node could compute, was entitled to by its cap and pace, and got no core."""
+    """Time that the node lost since it got no core of those that its cap and pace promise: it waited for one, and so
+    had less than it was promised. If it had half of what it was promised, and wanted all, it lost half of the time."""
     throttled_s: Seconds | None = None
     """Time in which the node's own CPU cap held it back; None where no cgroup of its own holds one."""
     capped_s: Seconds = 0.0
@@ -138,6 +139,11 @@ class Usage(Record):
     """Bytes sent on the wire through the node's own interface; None where it has none."""
     downlink_bytes: Count | None = None
     """Bytes that arrived at that interface, including what the queue behind it then drops."""
+    downlink_dropped_bytes: Count | None = None
+    """Bytes of these that this queue dropped; None where there is none."""
+    downlink_own_bytes: Count | None = None
+    """Bytes of these, less what was dropped, that came over the node's own connections, by TCP's own count; None: not
+    known."""
     uplink_busiest: Amount | None = None
     """Share of what the link may carry that passed, two seconds at a time, in the third-busiest of them."""
     downlink_busiest: Amount | None = None
@@ -218,8 +224,8 @@ class Appended(Record):
 class Transfers(Record):
     """How long a worker's messages were on their way, by whoever received them: cumulative.
 
-    Shards, and nodes that serve them, have a line for each pair. A line of the sender's own, without messages, adds to
-    `asked_s` what it sent to others at the same time.
+    Shards, and nodes that serve them, have a line for each pair. A line of the sender's own, without messages, adds
+    what only the sender knows.
     """
 
     name: str
@@ -232,8 +238,13 @@ class Transfers(Record):
     time_s: Seconds
     """Time from the first byte sent to the whole message received, summed over messages."""
     asked_s: Seconds
-    """Time that messages would take on links exactly as asked, with nothing else on them; among shards with all that
-    they carried then."""
+    """Time that messages would take on links exactly as asked, with nothing else on them."""
+    beside_s: Seconds = 0.0
+    """Time that other messages of the trial's on the same links may have added to that, at most."""
+    throttled_s: Seconds = 0.0
+    """Time, of that which messages were on their way, in which CPU caps held back the nodes at both ends, at most."""
+    busy_s: Seconds = 0.0
+    """Time, of that which messages were on their way, in which a node that serves others computed, at most."""
     latency_s: Seconds = 0.0
     """The part of `asked_s` that is latency."""
     early: Count = 0
@@ -248,6 +259,13 @@ class Transfers(Record):
     """Seconds by which `time_s` may be wrong, since sender and receiver have different clocks: summed over messages."""
     impossible: Count = 0
     """Messages that came before they had left, by more than both clocks are said to be wrong by; not measured."""
+    unacknowledged: Count = 0
+    """Messages that the next two are about, whichever kinds they are, by the sender's kernel."""
+    unacknowledged_s: Seconds = 0.0
+    """Time in which something of them had been given to TCP and not been acknowledged by the receiver's kernel, while
+    that had room: no process at either end makes it longer."""
+    unacknowledged_asked_s: Seconds = 0.0
+    """Time that they would take, with the way back, on links exactly as asked, with nothing else on them."""
 
 
 class Clock(Record):

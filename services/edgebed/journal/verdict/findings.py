@@ -22,10 +22,11 @@ LOAD_MIN = 2.0
 cores were: whoever is woken up waits for another's slice of 3 to 4 ms, most of what a message may take to be handled.
 Idle cores at other times do not help: the others came in bursts."""
 STARVED_MAX = 0.1
-"""Share of the training in which nodes of a class, on the mean, may miss a core that they were promised."""
+"""Share of the training that nodes of a class may lose on the mean, since they had no core: as large a share of what
+they were promised."""
 STARVED_WORST_MAX = 0.2
-"""Share of the training in which the worst node may miss a core that it was promised: twice as much as the mean, so
-that one unlucky node does not condemn a run."""
+"""Share of the training that the worst node may lose so: twice as much as the mean, so that one unlucky node does not
+condemn a run."""
 SERVER_BUSY_MIN = 0.8
 """Share of a core, or of its cap, from which on the server is busy: then messages wait for it, and what it waits for
 holds everybody up."""
@@ -115,6 +116,24 @@ class Observed:
             and done.record.action in actions
             for done in self.faults
         )
+
+    def frozen_s(self, *names: str) -> float:
+        """Seconds for which these nodes were frozen on purpose, together."""
+        total_s = 0.0
+        since_s: dict[str, float] = {}
+        for done in self.faults:
+            name = done.record.target
+            if not done.was_done or name not in names:
+                continue
+            if done.record.action == "freeze":
+                since_s.setdefault(name, done.t)
+            elif done.record.action in ("thaw", "kill"):
+                total_s += done.t - since_s.pop(name, done.t)
+        return total_s + sum(max(0.0, self.trained_s - since) for since in since_s.values())
+
+    def end(self, name: str) -> Judged:
+        """The node at the other end of a link: the one of that name, else the server."""
+        return next((each for each in self.nodes if each.name == name), self.server)
 
     @cached_property
     def nodes(self) -> tuple[Judged, ...]:

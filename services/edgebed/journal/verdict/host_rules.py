@@ -1,6 +1,7 @@
 """Rules of the verdict about CPU, memory and the host: nodes had what they were promised, no more, and in time.
 
-Only what was asked for is judged. Nodes without a cap may fight for cores as they like.
+Only what was asked for is judged. Nodes without a cap are promised a core as well, where anything is asked for that
+takes time: what they wait for one, links and delays wait, too.
 """
 
 from collections.abc import Iterator
@@ -52,9 +53,11 @@ DEVICE_STEPS_MIN = 10
 
 
 def starved(trial: Observed) -> Iterator[Finding]:
-    """Rule: nodes got the cores that they were promised."""
+    """Rule: nodes got the cores that they were promised: their caps', or one each."""
+    if not _asks_for_times(trial):
+        return
     for host, there, nodes in trial.classes_by_host():
-        promised = [node for node in there if _is_promised(node)]
+        promised = [node for node in there if _matters(node)]
         shares = [(node.row.starved, node.name) for node in promised if node.row.starved is not None]
         if not shares:
             continue
@@ -64,18 +67,22 @@ def starved(trial: Observed) -> Iterator[Finding]:
             longest = f" (longest {name}: {share_text(worst)})" if len(shares) > 1 else ""
             together = f"; the caps of all {'its ' if host else ''}nodes add up to {caps:g} cores" if caps else ""
             yield Finding(
-                f"{named(host)} CPU: {of_class(promised, nodes)} waited for a promised core for {share_text(mean)} of "
-                f"the training{longest}{together}{trial.busy_text(host)}",
+                f"{named(host)} CPU: {of_class(promised, nodes)} waited for a {'promised ' * _is_promised(promised[0])}"
+                f"core for {share_text(mean)} of the training{longest}{together}{trial.busy_text(host)}",
                 advice=trial.advice(host),
             )
 
 
 def _is_promised(node: Judged) -> bool:
-    """Whether a cap or a speed was asked for, and lateness matters: a server with time to spare holds nobody up."""
-    if node.plan.role == "server":
-        needed = (node.row.cpus_measured or 0.0) + (node.row.starved or 0.0)
-        return node.plan.cpus is not None and needed > SERVER_BUSY_MIN * min(1.0, node.plan.cpus)
     return node.plan.cpus is not None or node.plan.compute_speed < 1.0 or node.plan.core is not None
+
+
+def _matters(node: Judged) -> bool:
+    """Whether waiting for a core holds anybody up: not that of a server with time to spare."""
+    if node.plan.role != "server":
+        return True
+    cpus = min(1.0, node.plan.cpus or 1.0)
+    return (node.row.cpus_measured or 0.0) + cpus * (node.row.starved or 0.0) > SERVER_BUSY_MIN * cpus
 
 
 def cap_held(trial: Observed) -> Iterator[Finding]:

@@ -2,15 +2,19 @@
 
 How long a message was on its way is judged as far as the clocks of both ends are known to agree.
 
-A message cannot pass a link sooner than its bytes allow; that is a fault whoever sent it. Later is a fault only if
-nothing else that was asked for explains it: a CPU cap that holds a device back, or the server's link, which all share.
+A message cannot pass a link sooner than its bytes allow; that is a fault whoever sent it. Later is a fault as far as
+nothing else that was asked for explains it. An explanation is an amount: seconds for which a CPU cap held a node back,
+a node that serves others computed, a node was frozen, or other messages were on the same link, while these were on
+their way. What is left is late. The kernel's own view needs no such explanations: how long TCP had something to send
+that the other kernel had not acknowledged depends on the link, and on no process.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from edgebed.core.framing import segment_bytes
+from edgebed.core.framing import extra_rounds
+from edgebed.core.plan import Shard
 from edgebed.journal.verdict.findings import (
-    SERVER_BUSY_MIN,
     Finding,
     Judged,
     Observed,
@@ -33,10 +37,11 @@ EARLY_MAX = 0.1
 HANDLING_S = 0.005
 """Seconds after its last byte by which a message may be handled: what Python and a scheduler take, on a host that has
 cores."""
-INITIAL_SEGMENTS = 10
-"""Segments that TCP sends before the first acknowledgement (RFC 6928); with each round trip they are twice as many."""
-THROTTLED_MIN = 0.1
-"""Share of the training from which on a node that its own CPU cap held back is slow because of it."""
+ACKNOWLEDGED_S = 0.045
+"""Seconds after its last byte by which the receiver's kernel has acknowledged a message: Linux holds an acknowledgement
+back for 40 ms if nothing else is to be sent there, and counts in ticks of up to 4 ms."""
+NAMED_MIN = 0.05
+"""Share of the time that messages took too long from which on what explains it is named."""
 DROPS_NAMED = 0.01
 """Share of dropped packets from which on they are mentioned. TCP finds a link's rate by filling its queue, so drops
 alone are no fault."""
@@ -99,35 +104,133 @@ def is_early(way: DirectionConditions) -> bool:
 
 
 def too_slow(trial: Observed) -> Iterator[Finding]:
-    """Rule: no less passed than was asked."""
+    """Rule: no less passed than was asked; whatever else was asked for explains the time that it took, and no more."""
     for nodes in trial.classes():
         for direction in ("up", "down"):
-            late = [(node, way) for node in nodes for way in node.ways(direction) if is_late(node, way)]
-            causes: dict[tuple[str, str | None], list[tuple[Judged, DirectionConditions]]] = {}
-            for node, way in late:
-                asked = _asked_cause(trial, node, way)
-                causes.setdefault((asked, None if asked else _overloaded(trial, node, way)), []).append((node, way))
-            for (cause, host), found in causes.items():
-                alike = _each_once(node for node, _ in found)
-                worst = max((way for _, way in found), key=lambda way: way.time_s / way.asked_s)
-                took = (
-                    f"{_sent(alike[0], direction)} of {of_class(alike, nodes)} took up to "
-                    f"{_milliseconds(worst, worst.time_s)}, where {_milliseconds(worst, worst.asked_s)} were asked"
-                )
-                if cause:
-                    yield Finding(f"{took}: {cause}", is_fault=False)
-                elif host is not None:
-                    text = f"{named(host)} CPU: {took}, since {the(host)} was overloaded{trial.busy_text(host)}"
-                    yield Finding(text, advice=trial.advice(host))
-                else:
-                    spare = "the hosts at both ends" if alike[0].row.host else "the host"
-                    yield Finding(f"link: {took}, though {spare} had cores to spare; see `edgebed calibrate`")
+            causes: dict[tuple[str, ...], list[Late]] = {}
+            for late in _late(trial, nodes, direction):
+                causes.setdefault(late.kind, []).append(late)
+            for found in causes.values():
+                worst = max(found, key=lambda late: late.left_s / late.way.messages)
+                yield worst.finding(trial, of_class(_each_once(late.node for late in found), nodes))
+
+
+class Late(NamedTuple):
+    """Messages of one way that came later than links as asked, TCP and a healthy host explain."""
+
+    node: Judged
+    way: DirectionConditions
+    explained: dict[str, float]
+    """Seconds that each other thing that was asked for took of these messages' time, at most."""
+    left_s: float
+    """Seconds that nothing of that explains; not positive where all is explained."""
+    host: str | None
+    """The host at either end that was overloaded; None: neither was."""
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What is told of all alike together."""
+        if self.left_s <= 0.0:
+            return ("explained",)
+        return ("late", "somewhere" if self.host is None else f"on {self.host}")
+
+    def finding(self, trial: Observed, whose: str) -> Finding:
+        """What the rule says of all that are alike, of which this is the worst."""
+        way = self.way
+        took = (
+            f"{_sent(self.node, way.direction)} of {whose} took up to {_milliseconds(way, way.time_s)}, where "
+            f"{_milliseconds(way, way.asked_s)} were asked"
+        )
+        parts = sorted(self.explained.items(), key=lambda item: -item[1])
+        most_s = max(0.0, way.time_s - way.asked_s)
+        known = " and ".join(
+            f"{cause} for up to {_milliseconds(way, min(time_s, most_s))} of that"
+            for cause, time_s in parts
+            if time_s > NAMED_MIN * most_s
+        )
+        if self.left_s <= 0.0:
+            return Finding(f"{took}: {known}", is_fault=False)
+        if known:
+            took += f"; {known}, which leaves {_milliseconds(way, self.left_s)}"
+        if self.host is not None:
+            text = f"{named(self.host)} CPU: {took}, perhaps since {the(self.host)} was overloaded"
+            return Finding(f"{text}{trial.busy_text(self.host)}", advice=trial.advice(self.host))
+        spare = "the hosts at both ends" if self.node.row.host else "the host"
+        if way.unacknowledged >= MESSAGES_MIN:
+            return Finding(
+                f"handling: {took}, though the link carried them in time and {spare} had cores to spare; perhaps a "
+                "node was stopped, or held back by what edgebed does not know"
+            )
+        return Finding(f"link: {took}, though {spare} had cores to spare; see `edgebed calibrate`")
+
+
+def _late(trial: Observed, nodes: Sequence[Judged], direction: str) -> Iterator[Late]:
+    for node in nodes:
+        for way in node.ways(direction):
+            late_s = way.time_s - _allowed_s(node, way) - way.error_s
+            if not _is_timed(trial, node, way) or late_s <= 0.0:
+                continue
+            explained = _explained(trial, node, way)
+            left_s = late_s - sum(explained.values())
+            if left_s <= 0.0 or _not_carried_s(node, way) <= 0.0:  # else `carried` says it
+                yield Late(node, way, explained, left_s, _overloaded(trial, node, way))
+
+
+def _explained(trial: Observed, node: Judged, way: DirectionConditions) -> dict[str, float]:
+    """Seconds that each thing that was asked for took of messages' time, at most.
+
+    A frozen node has as many messages on their way as its protocol lets it have.
+    """
+    on_way = (node.plan.shard or Shard()).queue if way.to else 1
+    found = {
+        "other messages shared their links": (1.0 + RATE_TOLERANCE) * way.beside_s,
+        "a CPU cap held a device back": way.throttled_s,
+        f"{trial.end(way.to).name} computed": way.busy_s,
+        "a node was frozen, as asked,": on_way * trial.frozen_s(node.name, trial.end(way.to).name),
+    }
+    return {cause: time_s for cause, time_s in found.items() if time_s > 0.0}
+
+
+def carried(trial: Observed) -> Iterator[Finding]:
+    """Rule: the kernels of senders got through what they had to send in the time that was asked, whatever nodes did."""
+    for nodes in trial.classes():
+        for direction in ("up", "down"):
+            slow = [
+                (late_s / way.unacknowledged, node, way)
+                for node in nodes
+                for way in node.ways(direction)
+                if _is_timed(trial, node, way) and (late_s := _not_carried_s(node, way)) > 0.0
+            ]
+            if not slow:
+                continue
+            _, node, way = max(slow, key=lambda each: each[0])
+            took_s, asked_s = (
+                1000 * each_s / way.unacknowledged for each_s in (way.unacknowledged_s, way.unacknowledged_asked_s)
+            )
+            host = _overloaded(trial, node, way)
+            why = "" if host is None else f", perhaps since {the(host)} was overloaded{trial.busy_text(host)}"
+            whose = of_class(_each_once(node for _, node, _ in slow), nodes)
+            yield Finding(
+                f"link: {_sent(node, direction)} of {whose} were under way between the kernels of both ends for up to "
+                f"{took_s:,.1f} ms, where {asked_s:,.1f} ms were asked{why}; "
+                "whatever nodes did, something else slows the way between them",
+                advice="" if host is None else trial.advice(host),
+            )
+
+
+def _not_carried_s(node: Judged, way: DirectionConditions) -> float:
+    """Seconds that messages were under way between kernels, beyond what links as asked explain; 0: not known."""
+    if way.unacknowledged < MESSAGES_MIN:
+        return 0.0
+    share = way.unacknowledged / max(1, way.messages)  # what else was on the links is known of timed messages
+    beside_s = (1.0 + RATE_TOLERANCE) * way.beside_s * min(1.0, share)
+    asked_s = (1.0 + RATE_TOLERANCE) * way.unacknowledged_asked_s + beside_s
+    return way.unacknowledged_s - asked_s - way.unacknowledged * (ACKNOWLEDGED_S + _rounds_s(node, way))
 
 
 def _overloaded(trial: Observed, node: Judged, way: DirectionConditions) -> str | None:
     """The host at either end of a link that was overloaded; None: neither was."""
-    other = next((each for each in trial.nodes if each.name == way.to), trial.server)
-    return next((end.row.host for end in (node, other) if trial.is_overloaded(end.row.host)), None)
+    return next((end.row.host for end in (node, trial.end(way.to)) if trial.is_overloaded(end.row.host)), None)
 
 
 def _milliseconds(way: DirectionConditions, time_s: float) -> str:
@@ -135,22 +238,22 @@ def _milliseconds(way: DirectionConditions, time_s: float) -> str:
     return f"{1000 * time_s / way.messages:,.1f} ms"
 
 
-def is_late(node: Judged, way: DirectionConditions) -> bool:
-    """Whether messages came later than a link as asked, TCP and a healthy host explain."""
-    if way.messages < MESSAGES_MIN or not way.asked_s or node.plan.link.lossy:  # lost packets are sent again
-        return False
-    allowed_s = (1.0 + RATE_TOLERANCE) * way.asked_s + HANDLING_S * way.messages + way.error_s
-    if node.row.delay == "netem":  # the kernel delays acknowledgements as well, and TCP waits for them at first
-        allowed_s += 2.0 * way.latency_s * _extra_rounds(way.bytes / way.messages, node.row.mtu)
-    return way.time_s > allowed_s
+def _is_timed(trial: Observed, node: Judged, way: DirectionConditions) -> bool:
+    """Whether how long messages take is judged: not of few, nor where packets are lost, as asked, and sent again."""
+    ends = (node, trial.end(way.to))
+    return way.messages >= MESSAGES_MIN and way.asked_s > 0.0 and not any(end.plan.link.lossy for end in ends)
 
 
-def _extra_rounds(message_bytes: float, mtu: int) -> int:
-    """Round trips that TCP needs after a silence before all of a message has left."""
-    rounds = 0
-    while INITIAL_SEGMENTS * (2 ** (rounds + 1) - 1) * segment_bytes(mtu) < message_bytes:
-        rounds += 1
-    return rounds
+def _allowed_s(node: Judged, way: DirectionConditions) -> float:
+    """Seconds that messages may take over links as asked, with TCP and on a healthy host."""
+    return (1.0 + RATE_TOLERANCE) * way.asked_s + way.messages * (HANDLING_S + _rounds_s(node, way))
+
+
+def _rounds_s(node: Judged, way: DirectionConditions) -> float:
+    """Seconds for which TCP waits for acknowledgements at first, where the kernel delays these as well."""
+    if node.row.delay != "netem" or not way.messages:
+        return 0.0
+    return 2.0 * way.latency_s / way.messages * extra_rounds(way.bytes / way.messages, node.row.mtu)
 
 
 def _each_once(nodes: Iterable[Judged]) -> list[Judged]:
@@ -160,44 +263,6 @@ def _each_once(nodes: Iterable[Judged]) -> list[Judged]:
 def _sent(node: Judged, direction: str) -> str:
     """The word for such a node's messages."""
     return "messages" if node.row.pairs else SENT[direction]
-
-
-def _asked_cause(trial: Observed, node: Judged, way: DirectionConditions) -> str:
-    """The condition, of all that were asked for, that made messages late; empty if none."""
-    if way.to:
-        return _cause_between(trial, node.name, way.to)
-    server = trial.server
-    if trial.was_done(node, "freeze") or trial.was_done(server, "freeze"):
-        return "a node was frozen meanwhile, as asked"
-    if (node.row.throttled or 0.0) > THROTTLED_MIN:
-        return "a CPU cap held the device back"
-    if (server.row.throttled or 0.0) > THROTTLED_MIN:
-        return "its CPU cap held the server back"
-    if (server.row.cpus_measured or 0.0) > SERVER_BUSY_MIN * min(1.0, server.plan.cpus or 1.0):
-        return "the server computed all the time"
-    return _shared_link(trial, way.direction)
-
-
-def _cause_between(trial: Observed, *ends: str) -> str:
-    """The condition that made messages between two shards late; what else was on their links is in what was asked."""
-    for node in (node for node in trial.nodes if node.name in ends):
-        if trial.was_done(node, "freeze"):
-            return "a node was frozen meanwhile, as asked"
-        if node.plan.link.lossy:
-            return "packets were lost, as asked, and sent again"
-        if (node.row.throttled or 0.0) > THROTTLED_MIN:
-            return "a CPU cap held a device back"
-    return ""
-
-
-def _shared_link(trial: Observed, direction: str) -> str:
-    """The server's link, where it cannot carry at once what all workers' links can; empty if it can."""
-    name, way = ("downlink", "down") if direction == "up" else ("uplink", "up")
-    rate_bit_s = trial.server.way(way).asked_low_bit_s
-    rates = [worker.way(direction).asked_high_bit_s for worker in trial.workers]
-    if rate_bit_s is None or sum(rate_bit_s if rate is None else rate for rate in rates) <= rate_bit_s:
-        return ""
-    return f"all workers share the server's {name}, which carries less than their links together"
 
 
 def clocks(trial: Observed) -> Iterator[Finding]:
@@ -241,4 +306,4 @@ def drops(trial: Observed) -> Iterator[Finding]:
         yield Finding(text, is_fault=False)
 
 
-LINK_RULES: tuple[Rule, ...] = (read_back, too_fast, too_slow, clocks, unsure, drops)
+LINK_RULES: tuple[Rule, ...] = (read_back, too_fast, too_slow, carried, clocks, unsure, drops)

@@ -4,7 +4,7 @@ Pure, and without a judgement: `fidelity.py` judges these rows. None: not asked,
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -13,6 +13,15 @@ from edgebed.core.framing import MTU, burst_bytes
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.journal.series import Series
+
+SUMS = (
+    "messages", "bytes", "time_s", "asked_s", "beside_s", "throttled_s", "busy_s", "latency_s", "early", "error_s",
+    "impossible", "unacknowledged", "unacknowledged_s", "unacknowledged_asked_s",
+)  # fmt: skip
+"""Fields of `Transfers` that are summed over all who tell of a way, and over their incarnations."""
+
+
+N = TypeVar("N", int, float)
 
 
 class DirectionConditions(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +46,13 @@ class DirectionConditions(msgspec.Struct, frozen=True, kw_only=True):
     time_s: float = 0.0
     """Seconds that the measured messages were on their way, together."""
     asked_s: float = 0.0
-    """Seconds that these messages would have taken over links exactly as asked."""
+    """Seconds that these messages would have taken over links exactly as asked, with nothing else on them."""
+    beside_s: float = 0.0
+    """Seconds that other messages of the trial's on the same links may have added, at most."""
+    throttled_s: float = 0.0
+    """Seconds of `time_s` in which CPU caps held back the nodes at both ends, at most."""
+    busy_s: float = 0.0
+    """Seconds of `time_s` in which a node that serves others computed, at most."""
     latency_s: float = 0.0
     """The part of `asked_s` that is latency."""
     delay_s: float | None = None
@@ -48,10 +63,20 @@ class DirectionConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds by which `time_s` may be wrong, since the clocks of both ends are not the same."""
     impossible: int = 0
     """Number of messages that came before they had left, by more than these clocks are said to be wrong by."""
+    unacknowledged: int = 0
+    """Number of messages that the next two are about, by the kernels of those who sent them."""
+    unacknowledged_s: float = 0.0
+    """Seconds until the receiver's kernel had acknowledged them, together; no process has a part in that."""
+    unacknowledged_asked_s: float = 0.0
+    """Seconds that that would have taken over links exactly as asked, with nothing else on them."""
     drops: float | None = None
     """Share of the packets that the queue dropped."""
-    dropped: int | None = None
-    """Number of packets that the queue dropped."""
+    arrived_bytes: int | None = None
+    """Down: bytes that arrived at the node's interface."""
+    dropped_bytes: int | None = None
+    """Down: bytes of these that the queue behind it dropped; None: not counted."""
+    own_bytes: int | None = None
+    """Down: bytes of what was not dropped that came over the node's own connections, by TCP's count; None: unknown."""
 
 
 class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +116,8 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     cpus_capped: float | None = None
     """Mean number of cores that the node had while it used its cap up."""
     starved: float | None = None
-    """Share of the time in which the node could compute, was entitled to, and got no core."""
+    """Share of the time that the node lost, since it got no core of those that it was promised, or wanted: all of it
+    where it had none."""
     throttled: float | None = None
     """Share of the time in which the node's own CPU cap held it back; None where no cgroup of its own holds one."""
     memory_asked_bytes: int | None = None
@@ -150,14 +176,16 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
     usage = series.usage.get(plan.node, ())
     told = [end for _, ends in _to_others(plan, series) for end in ends] if direction == "up" else []
     ends = (*series.transfers.get((plan.node, direction, ""), ()), *told)
-    messages, size, time_s, asked_s, latency_s, early, error_s, impossible = _sums(ends)
+    sums = _sums(ends)
+    messages, size, time_s = sums["messages"], sums["bytes"], sums["time_s"]
     passed_bits = 8 * (size - messages * burst_bytes(min(limits), last.mtu or MTU)) if limits else 0
     packets, drops = (_total(getattr(end, f"{name}_{what}") for end in usage) for what in ("packets", "drops"))
     busiest, busiest_bit_s = (
         max((value for end in usage if (value := getattr(end, f"{name}_{what}")) is not None), default=None)
         for what in ("busiest", "busiest_bit_s")
     )
-    alone_bit_s = _ratio(passed_bits, time_s - latency_s) if passed_bits > 0 else None  # else all passed in bursts
+    passed_s = time_s - sums["latency_s"]
+    alone_bit_s = _ratio(passed_bits, passed_s) if passed_bits > 0 else None  # else all passed in bursts
     return DirectionConditions(
         direction=direction,
         asked_low_bit_s=lowest,
@@ -166,28 +194,27 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         burst_bytes=getattr(last, f"{name}_burst"),
         measured_bit_s=busiest_bit_s if plan.role == "server" else alone_bit_s,
         busiest=busiest,
-        messages=messages,
-        bytes=size,
-        time_s=time_s,
-        asked_s=asked_s,
-        latency_s=latency_s,
+        **sums,
         delay_s=_delay_s(ends),
-        early=early,
-        error_s=error_s,
-        impossible=impossible,
         drops=_ratio(drops, (packets or 0) + (drops or 0)),
-        dropped=None if drops is None else int(drops),
+        **(_bytes(usage) if direction == "down" else {}),
     )
+
+
+def _bytes(usage: Sequence[records.Usage]) -> dict[str, Any]:
+    """Bytes at a node's interface, in all its incarnations."""
+    return {
+        "arrived_bytes": _total(end.downlink_bytes for end in usage),
+        "dropped_bytes": _total(end.downlink_dropped_bytes for end in usage),
+        "own_bytes": _total(end.downlink_own_bytes for end in usage),
+    }
 
 
 def _pairs(plan: NodePlan, series: Series) -> Iterator[DirectionConditions]:
     for to, ends in _to_others(plan, series):
-        messages, size, time_s, asked_s, latency_s, early, error_s, impossible = _sums(ends)
-        if messages or impossible:
-            yield DirectionConditions(
-                direction="up", to=to, messages=messages, bytes=size, time_s=time_s, asked_s=asked_s,
-                latency_s=latency_s, early=early, error_s=error_s, impossible=impossible,
-            )  # fmt: skip
+        sums = _sums(ends)
+        if sums["messages"] or sums["impossible"]:
+            yield DirectionConditions(direction="up", to=to, **sums)
 
 
 def _to_others(plan: NodePlan, series: Series) -> list[tuple[str, tuple[records.Transfers, ...]]]:
@@ -197,9 +224,8 @@ def _to_others(plan: NodePlan, series: Series) -> list[tuple[str, tuple[records.
     return [(to, ends) for (name, _, to), ends in sorted(series.transfers.items()) if name == plan.node and to]
 
 
-def _sums(ends: Sequence[records.Transfers]) -> list[Any]:
-    fields = ("messages", "bytes", "time_s", "asked_s", "latency_s", "early", "error_s", "impossible")
-    return [sum(getattr(end, field) for end in ends) for field in fields]
+def _sums(ends: Sequence[records.Transfers]) -> dict[str, Any]:
+    return {field: sum(getattr(end, field) for end in ends) for field in SUMS}
 
 
 def _delay_s(ends: Sequence[records.Transfers]) -> float | None:
@@ -219,7 +245,7 @@ def _differences(links: Iterable[records.Link]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
-def _total(values: Iterator[float | None]) -> float | None:
+def _total(values: Iterator[N | None]) -> N | None:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

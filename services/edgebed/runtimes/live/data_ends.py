@@ -36,6 +36,13 @@ class DataEnds:
         """Sockets that report connections made and broken."""
         return [end.monitor for end in self._ends]
 
+    def numbers(self) -> dict[str, int]:
+        """Numbers, among the open files, of the connections that stand, by the node at the other end."""
+        found = {name: end.connection.number for name, end in self.dealers.items() if end.connection}
+        for peer, number in self.router.numbers.items() if self.router else ():
+            found[self.target(peer)] = number
+        return found
+
     def complain_to(self, complain: Complain) -> None:
         """Call `complain` for each message that has to be dropped."""
         for end in self._ends:

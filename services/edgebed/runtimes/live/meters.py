@@ -2,7 +2,8 @@
 
 Its own threads' waiting for a core is the kernel's count (schedstat). That contains the time in which its own CPU cap
 held the node back, and of what is left, not all is a loss: a capped node that used up its cap had all it was promised,
-and a paced node would have rested for as long anyway. What remains is `Usage.starved_s`.
+and a paced node would have rested for as long anyway. What remains, at most the share of what was promised that the
+node did not have, is `Usage.starved_s`.
 """
 
 import math
@@ -17,19 +18,21 @@ from typing import NamedTuple
 import msgspec
 
 from edgebed.core import records
-from edgebed.core.framing import MTU, packet_bytes, wire_bytes
+from edgebed.core.framing import MTU, burst_bytes, wire_bytes
 from edgebed.core.plan import Injection, LinkPlan, NodePlan
-from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState
+from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.netlink import LinkReader, Queue
 from edgebed.emulation.resources import ROOT, account, cgroup_folders, private_bytes
-from edgebed.emulation.shared_link import SharedDownlink, SharedUplink
 from edgebed.emulation.transfer_time import transfer_s
 from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
 from edgebed.runtimes import timestamps
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.paced_link import HAND_OVER_S
+from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
 from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.held_back import HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime
+from edgebed.runtimes.live.shell.sharing import SharedLinks
 from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model
 
 RECOVERY_S = 5.0
@@ -41,7 +44,13 @@ USAGE_S = 10.0
 TRANSFERS_S = 10.0
 MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
 CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
-UNLIMITED = LinkSchedule(LinkPlan())
+HANDING_OVER_CPU_S = 0.005
+"""CPU time that handing a message over to the kernel takes at most: Python's, and that of ZeroMQ's thread."""
+SUMS = (
+    "time_s", "asked_s", "beside_s", "throttled_s", "busy_s", "latency_s", "error_s", "unacknowledged_s",
+    "unacknowledged_asked_s",
+)  # fmt: skip
+"""Fields of `Transfers` that add up seconds."""
 Key = tuple[str, str, str]
 """Name, direction and receiver of `Transfers`."""
 EARLY_SHARE = 0.9
@@ -95,15 +104,21 @@ class UsageMeter:
         *,
         own_cgroup: bool = False,
         link: LinkReader | None = None,
+        connections: ConnectionCounts | None = None,
         root: Path = ROOT,
     ) -> None:
-        """`link` reads the interface and the queues that are the node's own."""
+        """`link` reads the interface and the queues that are the node's own; `connections` are all over it."""
         self.name = plan.node
         self.device = device
         self.life = life
         self.root = root
         self.folders = cgroup_folders(None, root) if own_cgroup else {}
         self.link = link
+        self.connections = connections
+        self.came_first = 0
+        """Bytes that had come over the connections at the first look."""
+        self.dropped_bytes = 0
+        """Bytes that the queue before the node has dropped until the last look."""
         self.threads_ns: dict[str, int] = {}
         self.before: Reading | None = None
         self.effective = EffectiveLink(plan.link)
@@ -175,11 +190,13 @@ class UsageMeter:
         reading = read_link(self.link, self.life.now)
         if reading is None:
             return
-        self.link_first = self.link_first or reading
+        if self.link_first is None:
+            self.link_first, self.came_first = reading, self._came_bytes()
         if last := self.link_last:  # the counters were read at some moment within each reading: the longest time counts
             for busiest, before, after in zip(self.busiest, last.passed, reading.passed, strict=True):
-                # less than before, where what is dropped is smaller than a full packet, as which it is counted
+                # less than before, where the queue has been set anew
                 busiest.add(last.since_s - began_s, reading.until_s - began_s, max(0, after - before))
+            self.dropped_bytes += dropped_bytes(last, reading)
         self.link_last = reading
 
     def _grown(self) -> dict[str, float | None]:
@@ -191,12 +208,22 @@ class UsageMeter:
         first = self.link_first.counters()
         grown: dict[str, float | None] = {name: max(0, value - first.get(name, 0)) for name, value in counters.items()}
         up, down = self.busiest
+        if reading and reading.down and self.link_last:
+            grown["downlink_dropped_bytes"] = self.dropped_bytes + dropped_bytes(self.link_last, reading)
+        if self.connections and (came := self._came_bytes()):
+            grown["downlink_own_bytes"] = came - self.came_first
         return grown | {
             "uplink_busiest": up.share,
             "downlink_busiest": down.share,
             "uplink_busiest_bit_s": up.bit_s,
             "downlink_busiest_bit_s": down.bit_s,
         }
+
+    def _came_bytes(self) -> int:
+        if self.connections is None:
+            return 0
+        self.connections.look()
+        return self.connections.came_bytes
 
 
 class LinkReading(NamedTuple):
@@ -208,14 +235,11 @@ class LinkReading(NamedTuple):
     sent: int
     up: Queue | None
     down: Queue | None
-    mtu: int = MTU
-    """The interface's."""
 
     @property
     def passed(self) -> tuple[int, int]:
-        """Bytes sent, and bytes received without what still waits before the node, or was dropped there."""
-        down = self.down or Queue()
-        return self.sent, self.received - down.waiting_bytes - down.drops * packet_bytes(self.mtu)
+        """Bytes sent, and bytes received that passed the queue before the node, where there is one."""
+        return self.sent, self.received if self.down is None else self.down.bytes
 
     def counters(self) -> dict[str, int]:
         """Counters as `Usage` names them; those of queues only where they limit."""
@@ -226,6 +250,14 @@ class LinkReading(NamedTuple):
         return found
 
 
+def dropped_bytes(before: LinkReading, after: LinkReading) -> int:
+    """Bytes that the queue before the node dropped between two readings; 0 where it was set anew between them."""
+    if before.down is None or after.down is None or after.down.bytes < before.down.bytes:
+        return 0
+    came_out = after.down.bytes + after.down.waiting_bytes - before.down.bytes - before.down.waiting_bytes
+    return max(0, after.received - before.received - came_out)
+
+
 def read_link(link: LinkReader, now: Callable[[], float]) -> LinkReading | None:
     """All counters of a link at once; None where the interface is gone or the kernel gives no answer."""
     since_s = now()
@@ -234,7 +266,7 @@ def read_link(link: LinkReader, now: Callable[[], float]) -> LinkReading | None:
         up, down = link.queues()
     except (OSError, ValueError):
         return None
-    return LinkReading(since_s, now(), received, sent, up, down, link.mtu)
+    return LinkReading(since_s, now(), received, sent, up, down)
 
 
 def add_window(usage: records.Usage, cpus: float | None, before: Reading, after: Reading) -> records.Usage:
@@ -245,8 +277,8 @@ def add_window(usage: records.Usage, cpus: float | None, before: Reading, after:
         throttled_s = after.throttled_s - before.throttled_s
     if before.waited_s is not None and after.waited_s is not None:
         explained_s = max(throttled_s or 0.0, after.absorbed_s - before.absorbed_s)
-        entitled_s = window_s if cpus is None else cpus * window_s - cpu_s
-        starved_s = max(0.0, min(after.waited_s - before.waited_s - explained_s, entitled_s, window_s))
+        missed_s = window_s if cpus is None else (cpus * window_s - cpu_s) / min(1.0, cpus)
+        starved_s = max(0.0, min(after.waited_s - before.waited_s - explained_s, missed_s, window_s))
     is_capped = after.throttled_periods - before.throttled_periods >= CAPPED_SHARE * window_s / CPU_PERIOD_S
     return msgspec.structs.replace(
         usage,
@@ -259,16 +291,33 @@ def add_window(usage: records.Usage, cpus: float | None, before: Reading, after:
     )
 
 
+class Given(NamedTuple):
+    """Messages given to TCP."""
+
+    messages: int = 0
+    asked_s: float = 0.0
+    """Seconds until all of them are acknowledged, one after the other, on links as asked."""
+
+
 class TransfersMeter:
     """Measures how long messages took to this node, against what its link and the sender's would take as asked."""
 
     def __init__(
-        self, plan: NodePlan, life: Lifetime, others: Mapping[str, LinkPlan], *, delay: str, mtu: int = MTU
+        self,
+        plan: NodePlan,
+        life: Lifetime,
+        others: Mapping[str, LinkPlan],
+        *,
+        delay: str,
+        mtu: int = MTU,
+        held_back: HeldBack | None = None,
+        connections: ConnectionCounts | None = None,
     ) -> None:
-        """`others`: the links of the nodes whose messages come. `delay`: what makes latency (see `NodeEnvironment`).
+        """`others`: the links of the nodes at the other ends. `delay`: what makes latency (see `NodeEnvironment`).
 
-        `mtu` is that of the data network.
+        `mtu` is that of the data network; `connections` are those on it, where the kernel holds all links.
         """
+        self.plan = plan
         self.name = plan.node
         self.life = life
         link = plan.link
@@ -276,7 +325,21 @@ class TransfersMeter:
         self.others = {name: EffectiveLink(other) for name, other in others.items() if other.shaped or link.shaped}
         self.delay = delay
         self.mtu = mtu
-        self.uplink, self.downlink = SharedUplink(), SharedDownlink()
+        self.held_back = held_back
+        self.connections = connections
+        self.left_s: dict[str, float] = {}
+        """When the last message left for each node of which nothing has been heard since."""
+        self.given: dict[str, Given] = {}
+        """What was given to TCP since the last look at the connections, by receiver."""
+        self.unacknowledged_s: dict[str, float] = {}
+        """What `connections` said of each receiver at the last look."""
+        self.waits: set[str] = set()
+        """Receivers of what may not have been acknowledged at the last look."""
+        self.looked_s = 0.0
+        several = plan.counts_messages != (plan.role == "server")  # a worker with the whole model has one other end
+        self.shared = SharedLinks(self.own, mtu) if several else None
+        self.beside_s: dict[Key, float] = {}
+        """What others added to messages, and is not in `totals` yet."""
         self.totals: dict[Key, records.Transfers] = {}
         self.changed: set[Key] = set()
         self.next_s = 0.0
@@ -313,11 +376,10 @@ class TransfersMeter:
         bytes_s = transfer_s(other, self.own, since_s, size, acknowledged=False, mtu=self.mtu)
         least_s = bytes_s + latency_s
         asked_s = transfer_s(other, self.own, since_s, size, acknowledged=True, mtu=self.mtu) + latency_s
-        if isinstance(message, Activation | Gradient):
-            is_seen = busy_until_s <= sent_s + asked_s
-            asked_s += self._beside(now, since_s, source, size)
-            if not is_seen:
-                return
+        beside_s = self._beside(now - began_s, since_s, source, size)
+        throttled_s, busy_s = self._held_back(now, sent_s, source)
+        if isinstance(message, Activation | Gradient) and busy_until_s > sent_s + asked_s:
+            return
         if any(_met_fault(effective, since_s, now - began_s) for effective in (self.own, other)):
             return
         subject, far = (self.own, other) if key[0] == own_name else (other, self.own)
@@ -331,6 +393,9 @@ class TransfersMeter:
             bytes=size,
             time_s=time_s,
             asked_s=asked_s,
+            beside_s=beside_s,
+            throttled_s=throttled_s,
+            busy_s=busy_s,
             latency_s=latency_s,
             early=int(time_s + error_s < EARLY_SHARE * (least_s - jitter_s)),
             error_s=error_s,
@@ -340,26 +405,88 @@ class TransfersMeter:
         """Note that a message which the node's own link delayed has left."""
         self._change((self.name, "up", ""), delay_s=(now - leaving.asked_s) - (leaving.gone_s - leaving.first_s))
 
-    def sent(self, now: float, to: str, payload_bytes: int) -> None:
-        """Note bytes given to the kernel, which has one uplink for all that a shard, or what serves shards, sends."""
-        since_s = now - (self.life.began_s or 0.0)
-        size = wire_bytes(payload_bytes, self.mtu)
-        alone_s = transfer_s(self.own, UNLIMITED, since_s, size, acknowledged=False, mtu=self.mtu)
-        for other, extra_s in self.uplink.send(now, to, alone_s).items():
-            self._allow((self.name, "up", other), extra_s)
+    def sent(self, now: float, first_s: float, to: str, payload_bytes: int, *, paced: bool) -> None:
+        """Note bytes given to the kernel at `now`, whose first one left at `first_s`: the node has one uplink for all.
+
+        `paced`: the shell itself let them leave, so that the last one has left as well.
+        """
+        other, began_s = self.others.get(to), self.life.began_s
+        if other is None or began_s is None or (self.plan.counts_messages and self.plan.role == "server"):
+            return
+        self.left_s[to] = now
+        if self.held_back:
+            self.held_back.look(now)
+        since_s, size = first_s - began_s, wire_bytes(payload_bytes, self.mtu)
+        if self.connections:
+            given = self.given.get(to, Given())
+            way_back_s = 2 * (self.own.at(since_s).latency_s + other.at(since_s).latency_s)
+            asked_s = transfer_s(
+                self.own, other, since_s, size + burst_bytes(0, self.mtu), acknowledged=True, mtu=self.mtu
+            ) + (way_back_s if self.delay == "netem" else 0.0)
+            self.given[to] = Given(given.messages + 1, given.asked_s + asked_s)
+        if self.shared:
+            for name, extra_s in self.shared.sent(now - began_s, since_s, to, size, paced=paced).items():
+                self._allow(self._sent_key(name), extra_s)
+
+    def _sent_key(self, to: str) -> Key:
+        """The key of what the node sends to another one."""
+        if self.plan.counts_messages:
+            return self.name, "up", to
+        return (to, "down", "") if self.plan.role == "server" else (self.name, "up", "")
+
+    def _held_back(self, now: float, sent_s: float, source: str) -> tuple[float, float]:
+        """Seconds, since a message left, that the node's cap and, if it serves others, its computing took of its time.
+
+        What the cap took of the node's own last message to the other end counts until that was heard of again, but no
+        longer than the cap lets so much computing take as handing over a message needs.
+        """
+        if self.held_back is None:
+            return 0.0, 0.0
+        self.held_back.look(now)
+        left_s = self.left_s.pop(source, None)
+        if left_s is not None and self.held_back.cpus():
+            longest_s = CPU_PERIOD_S + HANDING_OVER_CPU_S / (self.held_back.cpus() or 1.0)
+            own_s, _ = self.held_back.within(left_s, min(sent_s, left_s + longest_s))
+            if own_s:
+                self._change(self._sent_key(source), throttled_s=own_s)
+        throttled_s, busy_s = self.held_back.within(sent_s, now)
+        return throttled_s, busy_s if self.plan.role != "worker" else 0.0
 
     def _beside(self, now: float, since_s: float, source: str, size: int) -> float:
-        """Seconds that others on the node's own downlink may add to a message's time; adds to theirs as well."""
-        alone_s = transfer_s(UNLIMITED, self.own, since_s, size, acknowledged=False, mtu=self.mtu)
-        extra = self.downlink.receive(now - (self.life.began_s or 0.0), since_s, source, alone_s)
+        """Seconds that others on the node's own link may add to a message's time; adds to theirs as well."""
+        if self.shared is None:
+            return 0.0
+        extra, back_s = self.shared.came(now, since_s, source, size)
+        self._allow(self._sent_key(source), back_s)
         own_s = extra.pop(source)
         for other, extra_s in extra.items():
-            self._allow((other, "up", self.name), extra_s)
+            self._allow((other, "up", self.name if self.plan.counts_messages else ""), extra_s)
         return own_s
 
     def _allow(self, key: Key, extra_s: float) -> None:
-        if extra_s > 0.0:
-            self._change(key, asked_s=extra_s)
+        if extra_s > 0.0:  # for many at once, with each message
+            self.beside_s[key] = self.beside_s.get(key, 0.0) + extra_s
+
+    def _look_at_connections(self, now: float, began_s: float) -> None:
+        """Add for how long what was given to TCP has not been acknowledged; not around faults of the links."""
+        if self.connections is None:
+            return
+        self.connections.look()
+        before_s, self.unacknowledged_s = self.unacknowledged_s, dict(self.connections.unacknowledged_s)
+        given, self.given = self.given, {}
+        since_s, self.looked_s = self.looked_s, now
+        for to in sorted({*given, *self.waits}):  # to others only what ZeroMQ itself says is on its way
+            if any(_met_fault(each, since_s - began_s, now - began_s) for each in (self.own, self.others[to])):
+                given.pop(to, None)
+                continue
+            new = given.get(to, Given())
+            self._change(
+                self._sent_key(to),
+                unacknowledged=new.messages,
+                unacknowledged_s=self.unacknowledged_s.get(to, 0.0) - before_s.get(to, 0.0),
+                unacknowledged_asked_s=new.asked_s,
+            )
+        self.waits = set(given)
 
     def _change(self, key: Key, *, delay_s: float | None = None, **more: float) -> None:
         """Add to what is counted of a key, and note the least delay."""
@@ -384,19 +511,22 @@ class TransfersMeter:
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Transfers]:
         """Transfers that have changed, every ten seconds, and at the end."""
+        if began_s is not None:
+            if self.held_back:
+                self.held_back.look(now)
+            self._look_at_connections(now, began_s)
         if now < self.next_s and self.life.stop is None:
             return
         self.next_s = now + TRANSFERS_S - 0.5
+        for key, extra_s in self.beside_s.items():
+            self._change(key, beside_s=extra_s)
+        self.beside_s.clear()
         for key in sorted(self.changed):
             total = self.totals[key]
-            yield msgspec.structs.replace(
-                total,
-                time_s=round(total.time_s, 6),
-                asked_s=round(total.asked_s, 6),
-                latency_s=round(total.latency_s, 6),
-                error_s=round(total.error_s, 6) if total.error_s else total.error_s,  # a default is not written
-                delay_s=None if total.delay_s is None else round(max(0.0, total.delay_s), 6),
-            )
+            rounded = {name: round(value, 6) for name in SUMS if (value := getattr(total, name))}
+            if total.delay_s is not None:
+                rounded["delay_s"] = round(max(0.0, total.delay_s), 6)
+            yield msgspec.structs.replace(total, **rounded)
         self.changed.clear()
 
 

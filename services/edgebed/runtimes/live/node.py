@@ -55,8 +55,10 @@ from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
 from edgebed.runtimes.live.meters import RefusalMeter, TransfersMeter, UsageMeter
 from edgebed.runtimes.live.paced_link import PacedLink
+from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
 from edgebed.runtimes.live.shell.connections import Connections
 from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.held_back import HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.lingering import linger
 from edgebed.runtimes.live.shell.log_meter import LogMeter
@@ -255,11 +257,19 @@ def _build(
     reporter.report()  # what the controller may not know of log and clock comes before the node is ready
     asking = {"data": data.router, "management": watch}
     metering.meters.append(RefusalMeter({name: end for name, end in asking.items() if end}))
-    metering.meters.append(UsageMeter(plan, device, life, own_cgroup=here.own_cgroup, link=reader))
+    connections_seen = ConnectionCounts(data.numbers)
+    usage = UsageMeter(
+        plan, device, life, own_cgroup=here.own_cgroup, link=reader, connections=connections_seen if reader else None
+    )
+    metering.meters.append(usage)
     if log and not log.problem:
         metering.meters.append(LogMeter(log, commits, life))
     if any(link.shaped for link in (plan.link, *links.values())):
-        metering.transfers = TransfersMeter(plan, life, links, delay=here.delay, mtu=_mtu(here, reader))
+        metering.transfers = TransfersMeter(
+            plan, life, links, delay=here.delay, mtu=_mtu(here, reader),
+            held_back=HeldBack(usage.folders, lambda: device.cpus),
+            connections=connections_seen if here.links_by_kernel else None,
+        )  # fmt: skip
         metering.meters.append(metering.transfers)
     link = PacedLink(plan, link_model_of(plan, here.mechanism, here.delay), by_kernel=here.links_by_kernel)
     connections = Connections(data, link, metering, timelines=timelines if plan.connects_to else None, watch=watch)

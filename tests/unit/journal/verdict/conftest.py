@@ -99,6 +99,7 @@ def verdict_on(plan, *workers, server=WELL, **more):
 
 
 LATE = transfers(asked_s=1.0, share=2.0)
+"""100 messages that took a second longer than asked: 0.4 s more than TCP and their handling explain."""
 
 
 def done(action="kill", target="edge-0", *, late_s=0.0, asked_t=5.0, name="f-1", **more):

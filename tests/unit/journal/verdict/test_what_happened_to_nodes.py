@@ -19,6 +19,7 @@ from .conftest import (
     held,
     plan_of,
     series_of,
+    transfers,
     usage,
     with_faults,
 )  # fmt: skip
@@ -63,14 +64,17 @@ def test_a_launch_takes_the_time_that_it_takes():
 
 
 @pytest.mark.parametrize("target", ["edge-0", "server"])
-def test_messages_of_a_frozen_node_are_not_late(target):
-    """Nor those to a frozen server, of anybody; those of others are."""
-    series = series_of([usage(), held(), LATE], WELL)
-    frozen = done("freeze", target)
-    fidelity = judge(plan_of(link=TEN_MBIT), with_faults(series, frozen))
+def test_messages_of_a_frozen_node_are_late_by_no_more_than_the_freeze(target):
+    """Nor those to a frozen server, of anybody; those of others are late, and what a freeze does not explain is."""
+    series = dataclasses.replace(series_of([usage(), held(), LATE], WELL), last_t=20.0, finished_t=20.0)
+    frozen, thawed = done("freeze", target, asked_t=5.0), done("thaw", target, asked_t=5.5)
+    plan = plan_of(link=TEN_MBIT)
+    fidelity = judge(plan, with_faults(series, frozen, thawed))
 
     assert fidelity.verdict == ("trusted" if target == "server" else "degraded")
-    assert any(remark.endswith("a node was frozen meanwhile, as asked") for remark in fidelity.remarks)
+    assert any("a node was frozen, as asked, for up to 5.0 ms of that" in remark for remark in fidelity.remarks)
+    assert judge(plan, with_faults(series, frozen, done("thaw", target, asked_t=5.3))).causes == ("link",)
+    assert judge(plan, with_faults(series, frozen)).verdict == fidelity.verdict
 
 
 def with_nodes(series, *states):
@@ -136,7 +140,7 @@ def test_bytes_that_no_message_explains_are_foreign():
     fidelity = judge(plan_of(), with_traffic(traffic(62_000_000)))
 
     (reason,) = fidelity.reasons
-    assert reason.startswith("foreign traffic: 30.7 MB of the 62 MB that came to the server's interface (eth0), 49 %,")
+    assert reason.startswith("foreign traffic: 30.7 MB of the 62 MB that passed the server's interface (eth0), 49 %,")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +165,7 @@ def test_what_is_lost_behind_the_interface_is_not_foreign(action):
     """It comes twice: a queue that is too short drops it, or a loss that was asked for, or a cut."""
     record = traffic(40_000_000)
     link = LinkPlan(downlink_bit_s=10 * MBIT)
-    dropping = usage(downlink_packets=27_000, downlink_drops=6_000)
+    dropping = usage(downlink_bytes=40_000_000, downlink_dropped_bytes=9_000_000)
     lossy = msgspec.structs.replace(link, loss=0.1)
 
     assert judge(plan_of(), with_traffic(record)).causes == ("foreign traffic",)
@@ -225,3 +229,56 @@ def test_a_worker_that_died_unasked_is_not_told_of_twice():
     series = with_nodes(leaving((15.0, "edge-1")), (3.0, "edge-1", "died", "killed by SIGSEGV"))
 
     assert judge(SILENT, series).causes == ("deaths",)
+
+
+def test_tiny_packets_that_are_dropped_hide_none_that_passed():
+    """192,000 packets of a byte: 10,632 were dropped, with their 44 bytes on the wire, and the rest took the link."""
+    record = records.Traffic(
+        ingress_payload=2_000_000, egress_payload=0, ingress_interface=10_600_000, interface="eth0",
+        ack_bytes=100_000, tcp_bytes=2_200_000,
+    )  # fmt: skip
+    counts = {"downlink_packets": 192_000, "downlink_drops": 10_632, "downlink_bytes": 10_600_000}
+    link = LinkPlan(downlink_bit_s=3 * MBIT)
+    plan = plan_of({"link": link})
+
+    for server in (usage(**counts, downlink_dropped_bytes=468_000), usage(**counts)):
+        assert judge(plan, with_traffic(record, server, held(link))).causes == ("foreign traffic",)
+
+
+@pytest.mark.parametrize(
+    ("more", "causes"),
+    [
+        ({"downlink_own_bytes": 9_600_000}, ()),
+        ({"downlink_own_bytes": 9_400_000}, ("foreign traffic",)),
+        ({"downlink_own_bytes": 5_000_000, "downlink_dropped_bytes": 5_000_000}, ()),
+        ({"downlink_own_bytes": 5_000_000, "downlink_dropped_bytes": 4_000_000}, ("foreign traffic",)),
+        ({"downlink_own_bytes": 5_000_000, "downlink_packets": 900, "downlink_drops": 100}, ("foreign traffic",)),
+        ({"downlink_own_bytes": None}, ()),
+    ],
+    ids=["a twentieth", "more", "dropped", "not all dropped", "drops alone", "not counted"],
+)
+def test_what_comes_to_a_workers_interface_is_the_trials_own(more, causes):
+    """By TCP's own count; what the queue before it dropped took nothing from its link. Of several the worst is told."""
+    fidelity = judge(plan_of(link=TEN_MBIT), series_of([usage(downlink_bytes=10_000_000, **more), held()]))
+
+    assert fidelity.causes == causes
+    assert all("that passed the interface of all 4 nodes of edge" in reason for reason in fidelity.reasons)
+
+
+def test_models_explain_what_came_where_their_connection_ended():
+    """Of which TCP's last word is a second old: 100 models of 96 kB each."""
+    said = [usage(downlink_bytes=10_000_000, downlink_own_bytes=8_000_000), held()]
+    models = transfers(direction="down", messages=100, size=96_000, asked_s=7.7)
+
+    assert judge(plan_of(link=TEN_MBIT), series_of(said)).causes == ("foreign traffic",)
+    assert judge(plan_of(link=TEN_MBIT), series_of([*said, models])).verdict == "trusted"
+
+
+def test_little_at_a_workers_interface_or_behind_a_cut_is_not_foreign():
+    """Addresses that are looked up; and what comes twice."""
+    little = series_of([usage(downlink_bytes=300_000, downlink_own_bytes=60_000), held()])
+    cut = series_of([usage(downlink_bytes=9_000_000, downlink_own_bytes=60_000), held()])
+    faults = [done("cut", name) for name in WORKERS]
+
+    assert judge(plan_of(link=TEN_MBIT), little).verdict == "trusted"
+    assert judge(plan_of(link=TEN_MBIT), with_faults(cut, *faults)).verdict == "trusted"

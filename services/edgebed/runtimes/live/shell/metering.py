@@ -59,8 +59,8 @@ class Metering:
     def sent(self, effect: Send, target: str, first_s: float, sent_bytes: int, *, paced: bool) -> None:
         """Count a message whose first byte left for `target` at `first_s`; `paced`: the shell itself held it back."""
         self.traffic.sent(effect.message, sent_bytes)
-        if self.transfers and self.plan.counts_messages and self.plan.role != "server" and not paced:
-            self.transfers.sent(first_s, target, sent_bytes)
+        if self.transfers and sent_bytes:
+            self.transfers.sent(self.life.now(), first_s, target, sent_bytes, paced=paced)
         self.reporter.metrics.count_bytes("egress", tracing.kind_of(effect.message), sent_bytes)
         self.trace_sent(effect, sent_bytes)
 

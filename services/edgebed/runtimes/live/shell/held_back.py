@@ -1,0 +1,65 @@
+"""What a node's own CPU cap, and its own computing, took of the time in which a message was on its way.
+
+The node looks at both whenever a message leaves or comes, and once a second. What lies between two looks may be of any
+moment between them, so what is told of a stretch of time is the most that it can have been.
+"""
+
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from edgebed.emulation.resources import throttled_s
+
+LOOKS_MAX = 8192
+"""Looks that are remembered: some seconds of a server that a hundred workers keep busy."""
+
+
+class Look(NamedTuple):
+    """Cumulative seconds at one time of the trial."""
+
+    t: float
+    throttled_s: float
+    computed_s: float
+
+
+_time = itemgetter(0)
+
+
+class HeldBack:
+    """A node's looks at its own cap and its own computing."""
+
+    def __init__(
+        self,
+        folders: Mapping[str, Path],
+        cpus: Callable[[], float | None],
+        computed_s: Callable[[], float] = time.process_time,
+    ) -> None:
+        """`folders` of the node's own cgroup, if it has one; `cpus` is its cap in cores; None: there is none.
+
+        `computed_s`: the CPU time that the node has used so far.
+        """
+        self.folders = folders
+        self.cpus = cpus
+        self.computed_s = computed_s
+        self.looks: list[Look] = []
+
+    def look(self, now: float) -> None:
+        """Look at both now."""
+        throttled = self.looks[-1].throttled_s if self.looks else 0.0
+        if self.folders and self.cpus() is not None:
+            throttled = throttled_s(self.folders) or throttled
+        self.looks.append(Look(now, throttled, self.computed_s()))
+        if len(self.looks) > LOOKS_MAX:
+            del self.looks[: LOOKS_MAX // 2]
+
+    def within(self, since_s: float, until_s: float) -> tuple[float, float]:
+        """Seconds that the cap, and that computing, took at most between two times; together no more than passed."""
+        if until_s <= since_s or not self.looks:
+            return 0.0, 0.0
+        before = self.looks[max(0, bisect_right(self.looks, since_s, key=_time) - 1)]
+        after = self.looks[min(len(self.looks) - 1, bisect_left(self.looks, until_s, key=_time))]
+        throttled = min(until_s - since_s, max(0.0, after.throttled_s - before.throttled_s))
+        return throttled, min(until_s - since_s - throttled, max(0.0, after.computed_s - before.computed_s))
