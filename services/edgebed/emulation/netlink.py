@@ -104,8 +104,8 @@ class LinkReader:
             self._sequence = 0
             self.index = self._index_of(address)
             self.interface = self._names()[self.index]
-            self.mtu = self._mtu()
-            """Bytes of the largest packet that the interface takes, without Ethernet's header."""
+            self.mtu = self.mtu_now()
+            """The interface's MTU at the beginning."""
         except BaseException:
             self._socket.close()
             raise
@@ -132,6 +132,14 @@ class LinkReader:
         ifb = next((index for index, name in self._names().items() if name == IFB), None)
         return uplink, stack(qdiscs, ifb) if ifb is not None and self._leads_to(ifb) else None
 
+    def mtu_now(self) -> int:
+        """Bytes of the largest packet that the interface takes, without Ethernet's header.
+
+        Raises OSError and BadAnswerError.
+        """
+        (mtu,) = _unpack(_UINT32, self._own().get(_IFLA_MTU, b""))
+        return int(mtu)
+
     def _leads_to(self, ifb: int) -> bool:
         """Whether what the interface receives is led to another one."""
         request = _QDISC.pack(socket.AF_UNSPEC, self.index, 0, _INGRESS_HANDLE, 0)
@@ -150,10 +158,6 @@ class LinkReader:
                 held[str(ipaddress.ip_address(packed))] = index
         known = ", ".join(sorted(held)) or "no address"
         raise InfrastructureError(f"no network interface has the address {address}. This namespace has {known}.")
-
-    def _mtu(self) -> int:
-        (mtu,) = _unpack(_UINT32, self._own().get(_IFLA_MTU, b""))
-        return int(mtu)
 
     def _own(self) -> Mapping[int, Payload]:
         """Attributes of the interface. Raises OSError if it is gone."""

@@ -83,6 +83,13 @@ def account(folders: Mapping[str, Path]) -> CgroupUsage:
     return _read_v1(folders.get("cpu"), folders.get("cpuacct"), folders.get("memory"))
 
 
+def throttled_s(folders: Mapping[str, Path]) -> float | None:
+    """For how long its CPU cap has held back the cgroup with these folders: of `account`, that alone, at less cost."""
+    folder = folders.get("") or folders.get("cpu")
+    stat = _keyed(folder / "cpu.stat") if folder else {}
+    return _scaled(stat.get("throttled_usec"), 1e-6) or _scaled(stat.get("throttled_time"), 1e-9)
+
+
 def cgroup_folders(pid: int | None, root: Path) -> dict[str, Path]:
     """The folder for each controller of version 1, or for "" in version 2; only folders that exist.
 

@@ -21,11 +21,11 @@ from edgebed.journal.verdict.findings import (
     Judged,
     Observed,
     Rule,
-    can_be_spoiled,
+    is_promised,
     named,
     of_class,
-    seconds_text,
     share_text,
+    takes_time,
     the,
 )
 from edgebed.journal.verdict.hosts import HostConditions
@@ -75,7 +75,7 @@ def _is_promised(node: Judged) -> bool:
     if node.plan.role == "server":
         needed = (node.row.cpus_measured or 0.0) + (node.row.starved or 0.0)
         return node.plan.cpus is not None and needed > SERVER_BUSY_MIN * min(1.0, node.plan.cpus)
-    return node.plan.cpus is not None or node.plan.compute_speed < 1.0 or node.plan.core is not None
+    return is_promised(node.plan)
 
 
 def cap_held(trial: Observed) -> Iterator[Finding]:
@@ -184,15 +184,11 @@ def hosts(trial: Observed) -> Iterator[Finding]:
     """Rule: hosts kept time, where times were asked for; each is judged for the nodes that it has."""
     for host, load in trial.hosts.items():
         if trial.on(host, trial.nodes):
-            if _asks_for_times(trial):
+            if takes_time(trial.plan):
                 yield from _kept_time(trial, load)
             if load.busy >= BUSY_MIN and any(node.plan.cpus is None for node in trial.on(host, trial.workers)):
                 text = f"{the(host)}'s cores were busy for {share_text(load.busy)} of the training"
                 yield Finding(f"{text}: nodes without a cap computed as fast as it let them", is_fault=False)
-
-
-def _asks_for_times(trial: Observed) -> bool:
-    return any(can_be_spoiled(node) for node in trial.plan.nodes)
 
 
 def _kept_time(trial: Observed, load: HostConditions) -> Iterator[Finding]:
@@ -209,19 +205,9 @@ def _kept_time(trial: Observed, load: HostConditions) -> Iterator[Finding]:
         )
 
 
-def observed(trial: Observed) -> Iterator[Finding]:
-    """Rule: where there are several hosts, each was observed while nodes were there; else nobody knows its load."""
-    for host, unobserved_s in trial.unobserved_s.items():
-        yield Finding(
-            f"{named(host)}: it was not observed for {seconds_text(unobserved_s)}, so whether it had cores to spare "
-            "then is not known; was it out of reach, or its probe ended?",
-            is_fault=_asks_for_times(trial),
-        )
-
-
 def underlay(trial: Observed) -> Iterator[Finding]:
     """Rule: the network between hosts had room; what passes there is not held by any node's link."""
-    if not _asks_for_times(trial):
+    if not takes_time(trial.plan):
         return
     used = [load for load in trial.hosts.values() if load.network_bit_s is not None]
     for load in used:
@@ -239,4 +225,4 @@ def underlay(trial: Observed) -> Iterator[Finding]:
         )
 
 
-HOST_RULES: tuple[Rule, ...] = (starved, cap_held, cap_share, speed, device, memory, hosts, observed, underlay)
+HOST_RULES: tuple[Rule, ...] = (starved, cap_held, cap_share, speed, device, memory, hosts, underlay)

@@ -25,10 +25,12 @@ from edgebed.emulation.resources import ROOT, account, cgroup_folders, private_b
 from edgebed.emulation.shared_link import SharedDownlink, SharedUplink
 from edgebed.emulation.transfer_time import transfer_s
 from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
+from edgebed.journal.verdict.presence import told_after_s
 from edgebed.runtimes import timestamps
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.paced_link import HAND_OVER_S
 from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.gaps import GapDetector
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.wire.messages import Activation, AnyMessage, Gradient, Model
 
@@ -37,8 +39,8 @@ RECOVERY_S = 5.0
 SETTLED_S = 1.0
 """Seconds after which a reported change has been made: it may also have been made a moment before."""
 THREADS = Path("/proc/self/task")
-USAGE_S = 10.0
-TRANSFERS_S = 10.0
+EARLY_S = 0.5
+"""Seconds before the time at which a node is to tell again, from which on it does: its looks are a second apart."""
 MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
 CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
 UNLIMITED = LinkSchedule(LinkPlan())
@@ -95,15 +97,20 @@ class UsageMeter:
         *,
         own_cgroup: bool = False,
         link: LinkReader | None = None,
+        gaps: GapDetector | None = None,
         root: Path = ROOT,
     ) -> None:
-        """`link` reads the interface and the queues that are the node's own."""
+        """`link` reads the interface and the queues that are the node's own. `gaps` notices when the node stands still.
+        """
         self.name = plan.node
         self.device = device
         self.life = life
         self.root = root
         self.folders = cgroup_folders(None, root) if own_cgroup else {}
         self.link = link
+        self.gaps = gaps or GapDetector()
+        self.stopped_before_s = 0.0
+        """Seconds for which the node had stood still when it was first looked at."""
         self.threads_ns: dict[str, int] = {}
         self.before: Reading | None = None
         self.effective = EffectiveLink(plan.link)
@@ -120,19 +127,20 @@ class UsageMeter:
             self.effective.inject(time_s, injection)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Usage]:
-        """The usage, every ten seconds of training, and at the end."""
+        """The usage, whenever a tenth of the time has been added, or ten seconds, and at the end."""
         if began_s is None:
             return
         reading = self._look(now)
         self._look_at_link(began_s)
         if self.before is None:
-            self.next_s = now + USAGE_S
+            self.next_s = now + told_after_s(0.0) - EARLY_S
+            self.stopped_before_s = self.gaps.stopped_s or 0.0
         else:
             self.usage = add_window(self.usage, self.device.cpus, self.before, reading)
         self.before = reading
         is_last = self.life.stop is not None
         if self.usage.time_s > 0.0 and (now >= self.next_s or is_last):
-            self.next_s = now + USAGE_S - 0.5  # between two looks, which are a second apart
+            self.next_s = now + told_after_s(self.usage.time_s) - EARLY_S
             yield self._record(now, is_last)
 
     def _look(self, now: float) -> Reading:
@@ -154,7 +162,7 @@ class UsageMeter:
         return sum(self.threads_ns.values()) * 1e-9 if self.threads_ns else None
 
     def _record(self, now: float, is_last: bool) -> records.Usage:
-        cgroup = account(self.folders)
+        cgroup, stopped_s = account(self.folders), self.gaps.stopped_s
         memory_bytes = cgroup.peak_bytes or cgroup.working_set_bytes
         if not self.folders and (now >= self.next_memory_s or is_last):
             memory_bytes = private_bytes(os.getpid(), self.root)
@@ -164,6 +172,7 @@ class UsageMeter:
             cpus_held=cgroup.cpu_limit_cores,
             memory_bytes=max(memory_bytes or 0, self.usage.memory_bytes or 0) or None,
             memory_held_bytes=cgroup.memory_limit_bytes,
+            stopped_s=None if stopped_s is None else round(stopped_s - self.stopped_before_s, 6),
             **self._grown(),
         )
         return self.usage
@@ -279,6 +288,8 @@ class TransfersMeter:
         self.uplink, self.downlink = SharedUplink(), SharedDownlink()
         self.totals: dict[Key, records.Transfers] = {}
         self.changed: set[Key] = set()
+        self.first_s: float | None = None
+        """When training was first looked at."""
         self.next_s = 0.0
 
     def inject(self, time_s: float, injection: Injection) -> None:
@@ -383,10 +394,11 @@ class TransfersMeter:
         return effective.at(since_s).latency_s if effective is self.own or self.delay == "netem" else 0.0
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Transfers]:
-        """Transfers that have changed, every ten seconds, and at the end."""
-        if now < self.next_s and self.life.stop is None:
+        """Transfers that have changed, whenever a tenth of the time has been added, or ten seconds; and at the end."""
+        if began_s is None or (now < self.next_s and self.life.stop is None):
             return
-        self.next_s = now + TRANSFERS_S - 0.5
+        self.first_s = now if self.first_s is None else self.first_s
+        self.next_s = now + told_after_s(now - self.first_s) - EARLY_S
         for key in sorted(self.changed):
             total = self.totals[key]
             yield msgspec.structs.replace(
