@@ -51,7 +51,7 @@ def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000, run
     trial.make(plan)
     held = 20 * MBIT if problem else 10 * MBIT
     with JournalWriter(trial.journal) as journal:
-        (t, name, begun), *entries = sample_entries(workers=WORKERS)
+        (t, name, begun), *entries = sample_entries(updates=190, workers=WORKERS)
         journal.write_many([(t, name, msgspec.structs.replace(begun, runtime=runtime)), *entries])
         for name in WORKERS:
             said = records.Link(
@@ -69,9 +69,14 @@ def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000, run
                 delay_s=0.0003,
             )
             journal.write(0.5, name, said)
-            journal.write(3.0, name, records.Usage(time_s=2.0, cpu_s=1.0, starved_s=0.1, memory_bytes=50_000_000))
+            used = records.Usage(time_s=3.0, cpu_s=1.5, starved_s=0.15, stopped_s=0.0, memory_bytes=50_000_000)
+            journal.write(3.0, name, used)
             journal.write(3.0, "server", took)
-        journal.write(3.0, "controller", records.HostLoad(busy=0.5, steal=0.0, load=1.0, lag_s=0.001, cores=2))
+            journal.write(3.0, name, msgspec.structs.replace(took, direction="down"))
+        journal.write(3.0, "server", records.Usage(time_s=3.0, cpu_s=1.0, starved_s=0.1, stopped_s=0.0))
+        for t in (1.0, 3.0):
+            load = records.HostLoad(busy=0.5, steal=0.0, load=1.0, lag_s=0.001, cores=2)
+            journal.write(t, "controller", load)
     return Run(folder)
 
 

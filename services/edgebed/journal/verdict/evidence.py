@@ -33,7 +33,7 @@ from edgebed.journal.verdict.findings import (
 )
 from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, LAG_MAX_S, STEAL_MAX
 from edgebed.journal.verdict.link_rules import HANDLING_S, RATE_TOLERANCE
-from edgebed.journal.verdict.presence import OUT_OF_REACH, Span, lives_of
+from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Span, lives_of
 from edgebed.journal.verdict.stop_rules import STOPPED_MAX, STOPPED_MIN_S
 
 OBSERVED_MIN = 0.9
@@ -287,8 +287,15 @@ def _presences(plan: Plan, series: Series) -> dict[str, list[Span]]:
     for node in plan.nodes:
         if node.host and node.role != "evaluator":
             lives = lives_of(node.node, series, OUT_OF_REACH)
-            found.setdefault(node.host, []).extend(life.span for life in lives)
+            found.setdefault(node.host, []).extend(_of_life(life, series.trained_s) for life in lives)
     return {host: _merged(spans) for host, spans in sorted(found.items())}
+
+
+def _of_life(life: Life, trained_s: float) -> Span:
+    """The part of a node's life in which its host was to be observed: the record that was due dies with the host."""
+    since_s, until_s = life.span
+    is_gone = not life.told and until_s < trained_s
+    return Span(since_s, max(since_s, until_s - HOST_LOAD_S) if is_gone else until_s)
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:

@@ -100,8 +100,7 @@ class UsageMeter:
         gaps: GapDetector | None = None,
         root: Path = ROOT,
     ) -> None:
-        """`link` reads the interface and the queues that are the node's own. `gaps` notices when the node stands still.
-        """
+        """`link` reads the interface and queues that are the node's own; `gaps` notices when the node stands still."""
         self.name = plan.node
         self.device = device
         self.life = life

@@ -1,4 +1,4 @@
-"""Gaps of a node's own clock: it stood still, and neither computed, nor waited for a core, nor was held back by its cap.
+"""Gaps of a node's own clock: it stood still, and neither computed, nor waited for a core, nor was held by its cap.
 
 A thread sleeps a fifth of a second at a time. It wakes up late where the process was stopped from outside (a signal, a
 freezer of cgroups, the machine under it paused) or its memory was swapped out. It also does where the host or its own
