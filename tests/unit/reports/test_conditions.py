@@ -175,6 +175,23 @@ def test_the_report_asks_whether_the_conditions_held(tmp_path):
     assert "tc + delay line" in page
 
 
+def test_the_report_says_what_measured_each_condition_and_for_how_long(tmp_path):
+    """Conditions that one source measured are in one row; of a class the node of which the least was seen is named."""
+    fidelity = run_of(tmp_path).summary.trials[0].fidelity
+    some = [
+        msgspec.structs.replace(row, node="edge-1", observed_s=0.95 * row.owed_s, nodes=2)
+        for row in fidelity.evidence if row.subject == "edge"
+    ]  # fmt: skip
+    *_, section, _ = condition_parts(msgspec.structs.replace(fidelity, evidence=tuple(some)))
+    (grid,) = section.parts
+
+    assert [row[:4] for row in grid.rows] == [
+        ("uplink rate, MTU", "edge", "read back by the node from tc", "95 % (edge-1)"),
+        ("time of pushes, time of models", "edge", "messages", "95 % (edge-1)"),
+        ("stops", "edge", "gaps of its own clock", "95 % (edge-1)"),
+    ]
+
+
 def test_links_are_shown_as_asked_held_and_measured(tmp_path):
     """A row for each direction of each link that was asked for."""
     rows = [line.split() for line in printed(links_brief, run_of(tmp_path)).splitlines() if "link " in line]
@@ -343,8 +360,8 @@ def test_the_report_has_a_row_for_each_of_several_hosts():
         )
         for host, bit_s, rate in (("a", 5e8, 10**9), ("b", 5e8, 0), ("c", None, 0))
     )
-    _, told, each = condition_parts(Fidelity(verdict="trusted", hosts=hosts, nodes=(node,)))
-    _, alone, nodes = condition_parts(
+    _, told, _, each = condition_parts(Fidelity(verdict="trusted", hosts=hosts, nodes=(node,)))
+    _, alone, _, nodes = condition_parts(
         Fidelity(verdict="trusted", host=hosts[0], nodes=(msgspec.structs.replace(node, host=""),))
     )
 

@@ -32,7 +32,7 @@ from edgebed.journal.verdict.findings import (
     the,
 )
 from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, LAG_MAX_S, STEAL_MAX
-from edgebed.journal.verdict.link_rules import HANDLING_S, RATE_TOLERANCE
+from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
 from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Span, lives_of
 from edgebed.journal.verdict.stop_rules import STOPPED_MAX, STOPPED_MIN_S
 
@@ -54,16 +54,16 @@ OWN_CLOCK = "gaps of its own clock"
 PROBE = "the host's probe"
 CONTROLLER = "the controller"
 
-AS_ASKED = "as asked at every look, one a second"
+AS_ASKED = "as asked, once a second"
 IN_TIME = (
-    f"on the mean {share_text(1.0 + RATE_TOLERANCE)} of the time asked and {seconds_text(HANDLING_S)}; a tenth may "
-    "come early"
+    f"{share_text(1.0 + RATE_TOLERANCE)} of the time asked, and {seconds_text(HANDLING_S)}; {share_text(EARLY_MAX)} of "
+    "them may come sooner than their bytes allow"
 )
 CAP = f"{share_text(1.0 - CAP_TOLERANCE)} to {share_text(1.0 + CAP_TOLERANCE)} of the cap"
-STARVED = f"waits for {share_text(STARVED_MAX)}, the worst node {share_text(STARVED_WORST_MAX)}"
-STOPPED = f"stands still for {share_text(STOPPED_MAX)} of the time, or {seconds_text(STOPPED_MIN_S)}"
-AT_MOST_CAP = "no more than the cap"
-KEPT_TIME = f"steal {share_text(STEAL_MAX)}, waking up {seconds_text(LAG_MAX_S)} late"
+STARVED = f"waiting at most {share_text(STARVED_MAX)}, one node {share_text(STARVED_WORST_MAX)}"
+STOPPED = f"at most {share_text(STOPPED_MAX)} of the time, or {seconds_text(STOPPED_MIN_S)}"
+AT_MOST_CAP = "at most the cap"
+KEPT_TIME = f"steal at most {share_text(STEAL_MAX)}; waking up at most {seconds_text(LAG_MAX_S)} late"
 DONE = "each done, and in time"
 
 NO_USAGE = "records of what was used are missing"
@@ -127,7 +127,7 @@ def claims_of(trial: Observed, series: Series) -> list[Claim]:
     found = [claim for node in trial.nodes for claim in _of_node(node, trial, series, is_timed=is_timed)]
     found += _of_hosts(trial.plan, series) if is_timed else ()
     if trial.plan.faults:
-        found.append(Claim("faults", CONTROLLER, DONE, series.trained_s, series.trained_s, "", subject="faults"))
+        found.append(Claim("faults", CONTROLLER, DONE, series.trained_s, series.trained_s, "", subject="the trial"))
     return found
 
 
@@ -207,7 +207,7 @@ def _of_node(node: Judged, trial: Observed, series: Series, *, is_timed: bool) -
         yield claim("memory cap", by, AT_MOST_CAP, known, NO_MEMORY)
     if is_timed:
         known = [end for end in ends if end.stopped_s is not None]
-        yield claim("going on", OWN_CLOCK, STOPPED, known, NO_STOPS)
+        yield claim("stops", OWN_CLOCK, STOPPED, known, NO_STOPS)
 
 
 def _of_link(node: Judged, trial: Observed, series: Series, owed_s: float) -> Iterator[Claim]:

@@ -82,7 +82,7 @@ def test_a_trial_that_was_measured_all_the_time_is_trusted_and_says_by_what(judg
     assert {subject for _, subject in rows} == {"edge", "server", "the host"}
     assert {condition for condition, subject in rows if subject == "edge"} == {
         "uplink rate", "downlink rate", "MTU", "time of pushes", "time of models", "CPU cap", "promised core",
-        "memory cap", "going on",
+        "memory cap", "stops",
     }  # fmt: skip
     assert rows["uplink rate", "edge"].measured_by == "read back by the node from tc"
     assert rows["CPU cap", "edge"].measured_by == "its cgroup"
@@ -135,7 +135,7 @@ def test_what_a_node_used_is_what_most_conditions_rest_on(judged):
 
     assert reason == (
         "not observed for 30.0 s of 30.0 s: uplink rate, downlink rate, MTU, CPU cap, promised core, memory cap and "
-        "going on of edge-1; records of what was used are missing"
+        "stops of edge-1; records of what was used are missing"
     )
 
 
@@ -143,7 +143,7 @@ def test_what_a_node_used_is_what_most_conditions_rest_on(judged):
     ("field", "what"),
     [
         ("starved_s", "promised core of all 4 nodes of edge; the kernel did not tell how long threads waited"),
-        ("stopped_s", "going on of all 4 nodes of edge; the journal does not tell"),
+        ("stopped_s", "stops of all 4 nodes of edge; the journal does not tell"),
         ("memory_bytes", "memory cap of all 4 nodes of edge; the kernel did not tell it"),
     ],
 )
