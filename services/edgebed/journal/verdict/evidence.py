@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.plan import LinkPlan, Plan
+from edgebed.core.plan import LinkChange, LinkPlan, Plan
 from edgebed.core.recorded.measured import HOST_LOAD_S, Usage
 from edgebed.journal.series import Floats, Series
 from edgebed.journal.verdict.findings import (
@@ -234,7 +234,7 @@ def _of_link(node: Judged, trial: Observed, series: Series, owed_s: float) -> It
 
 def _link_conditions(link: LinkPlan) -> tuple[str, ...]:
     """What a plan asks of a link."""
-    moments = (link, *link.changes)
+    moments: tuple[LinkPlan | LinkChange, ...] = (link, *link.changes)
     asked = {
         "uplink rate": any(each.uplink_bit_s is not None for each in moments),
         "downlink rate": any(each.downlink_bit_s is not None for each in moments),
@@ -299,7 +299,7 @@ def _of_life(life: Life, trained_s: float) -> Span:
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """The same parts of the training without what several have in common."""
+    """Parts of the training that are in any of these, none of them twice."""
     merged: list[Span] = []
     for span in sorted(spans):
         if merged and span.since_s <= merged[-1].until_s:

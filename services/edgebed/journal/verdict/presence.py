@@ -101,8 +101,8 @@ def _life(since_s: float, until_s: float, silent_s: float | None, series: Series
 def _last_heard_s(series: Series, before_s: float) -> float:
     """When anything was last heard before a time at which nodes are built anew, and it is not known when they ended."""
     loads = [t for told in series.hosts.values() for t, _ in told if t < before_s]
-    updates = series.updates.t[series.updates.t < before_s]
-    return max([0.0, *loads, *updates[-1:].tolist()])
+    updates = [float(t) for t in series.updates.t[series.updates.t < before_s][-1:]]
+    return max([0.0, *loads, *updates])
 
 
 def frozen_s(node: str, series: Series) -> float:
