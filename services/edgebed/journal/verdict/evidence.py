@@ -33,7 +33,7 @@ from edgebed.journal.verdict.findings import (
 )
 from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, LAG_MAX_S, STEAL_MAX
 from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
-from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Span, lives_of
+from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Presence, Span
 from edgebed.journal.verdict.stop_rules import STOPPED_MAX, STOPPED_MIN_S
 
 OBSERVED_MIN = 0.9
@@ -123,9 +123,9 @@ class Claim(NamedTuple):
 
 def claims_of(trial: Observed, series: Series) -> list[Claim]:
     """What is known of each condition that the plan asks for, of each node but the evaluator."""
-    is_timed = takes_time(trial.plan)
-    found = [claim for node in trial.nodes for claim in _of_node(node, trial, series, is_timed=is_timed)]
-    found += _of_hosts(trial.plan, series) if is_timed else ()
+    is_timed, presence = takes_time(trial.plan), Presence(series)
+    found = [claim for node in trial.nodes for claim in _of_node(node, trial, presence, is_timed=is_timed)]
+    found += _of_hosts(trial.plan, presence) if is_timed else ()
     if trial.plan.faults:
         found.append(Claim("faults", CONTROLLER, DONE, series.trained_s, series.trained_s, "", subject="the trial"))
     return found
@@ -180,12 +180,12 @@ def _text(trial: Observed, subject: str, missing: str, alike: Sequence[Claim]) -
 # --- nodes ------------------------------------------------------------------------------------------------------------
 
 
-def _of_node(node: Judged, trial: Observed, series: Series, *, is_timed: bool) -> Iterator[Claim]:
+def _of_node(node: Judged, trial: Observed, presence: Presence, *, is_timed: bool) -> Iterator[Claim]:
     """What is known of a node's conditions; nothing where it never took part."""
-    owed_s = sum(life.owed.length_s for life in lives_of(node.name, series))
+    owed_s = sum(life.owed.length_s for life in presence.lives(node.name))
     if not owed_s:
         return
-    ends = series.usage.get(node.name, ())
+    ends = presence.series.usage.get(node.name, ())
 
     def claim(condition: str, by: str, bound: str, known: Iterable[Usage], missing: str) -> Claim:
         used_s = sum(end.time_s for end in ends)
@@ -194,7 +194,7 @@ def _of_node(node: Judged, trial: Observed, series: Series, *, is_timed: bool) -
         return Claim(condition, by, bound, owed_s, observed_s, missing, node)
 
     plan = node.plan
-    yield from _of_link(node, trial, series, owed_s)
+    yield from _of_link(node, trial, presence, owed_s)
     if plan.cpus is not None:
         by = BY_CGROUP if any(end.throttled_s is not None for end in ends) else BY_PROCESS
         yield claim("CPU cap", by, CAP, ends, NO_USAGE)
@@ -210,9 +210,9 @@ def _of_node(node: Judged, trial: Observed, series: Series, *, is_timed: bool) -
         yield claim("stops", OWN_CLOCK, STOPPED, known, NO_STOPS)
 
 
-def _of_link(node: Judged, trial: Observed, series: Series, owed_s: float) -> Iterator[Claim]:
+def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -> Iterator[Claim]:
     """What is known of a node's link: read back, as often as the node looks at itself, and by messages."""
-    conditions = _link_conditions(node.plan.link)
+    series, conditions = presence.series, _link_conditions(node.plan.link)
     if conditions:
         links = series.links.get(node.name, ())
         by = READ_BACK if links and "tc" in (link.mechanism for link in links) else STATED
@@ -227,7 +227,7 @@ def _of_link(node: Judged, trial: Observed, series: Series, owed_s: float) -> It
         models_a_push = min(1.0, pulls / max(1, len(series.updates)))  # a worker may push several times for one model
         ways = (("pushes", "up", trial.server.name), ("models", "down", node.name))
         for what, direction, receiver in ways:
-            expected = _expected(node.name, receiver, trial, series) * (models_a_push if direction == "down" else 1.0)
+            expected = _expected(node.name, receiver, trial, presence) * (models_a_push if direction == "down" else 1.0)
             share = min(1.0, node.way(direction).messages / expected) if expected >= 1.0 else 1.0
             yield Claim(f"time of {what}", MESSAGES, IN_TIME, owed_s, share * owed_s, NO_MESSAGES, node)
 
@@ -244,15 +244,15 @@ def _link_conditions(link: LinkPlan) -> tuple[str, ...]:
     return tuple(condition for condition, is_asked in asked.items() if is_asked)
 
 
-def _expected(worker: str, receiver: str, trial: Observed, series: Series) -> int:
+def _expected(worker: str, receiver: str, trial: Observed, presence: Presence) -> int:
     """Updates of a worker whose messages the receiver must have timed: it lived to tell, and no fault met the link."""
+    series = presence.series
     if worker not in series.workers:
         return 0
     times = series.updates.t[series.updates.worker == series.workers.index(worker)]
-    is_owed = _any(times, (life.owed for life in lives_of(receiver, series)))
-    ends = (worker, trial.server.name)
-    faults = (each for each in series.faults if each.record.target in ends and each.record.action in LINK_FAULTS)
-    is_met = _any(times, (Span(each.t, each.t + AFTER_FAULT_S) for each in faults))
+    is_owed = _any(times, (life.owed for life in presence.lives(receiver)))
+    done = (each for end in (worker, trial.server.name) for each in presence.done.get(end, ()))
+    is_met = _any(times, (Span(t, t + AFTER_FAULT_S) for t, action in done if action in LINK_FAULTS))
     return int((is_owed & ~is_met).sum())
 
 
@@ -267,10 +267,10 @@ def _any(times: Floats, spans: Iterable[Span]) -> NDArray[np.bool_]:
 # --- hosts ------------------------------------------------------------------------------------------------------------
 
 
-def _of_hosts(plan: Plan, series: Series) -> Iterator[Claim]:
+def _of_hosts(plan: Plan, presence: Presence) -> Iterator[Claim]:
     """What is known of how busy each host was, while nodes were there."""
-    for host, spans in _presences(plan, series).items():
-        loads_s = [t for t, _ in series.hosts.get(host, ())]
+    for host, spans in _presences(plan, presence).items():
+        loads_s = [t for t, _ in presence.series.hosts.get(host, ())]
         if host and loads_s and loads_s[0] - HOST_LOAD_S <= PROBE_STARTS_S:
             spans = [Span(max(span.since_s, loads_s[0] - HOST_LOAD_S), span.until_s) for span in spans]  # noqa: PLW2901
         owed_s = sum(span.length_s for span in spans)
@@ -279,14 +279,14 @@ def _of_hosts(plan: Plan, series: Series) -> Iterator[Claim]:
             yield Claim("load", PROBE, KEPT_TIME, owed_s, observed_s, NO_HOST, subject=the(host))
 
 
-def _presences(plan: Plan, series: Series) -> dict[str, list[Span]]:
+def _presences(plan: Plan, presence: Presence) -> dict[str, list[Span]]:
     """For each host, when any node took part there; the machine that is alone matters all the time."""
-    found: dict[str, list[Span]] = {}
+    series, found = presence.series, dict[str, list[Span]]()
     if series.hosts.keys() == {""} or not any(node.host for node in plan.nodes):
         return {"": [Span(0.0, series.trained_s)]}
     for node in plan.nodes:
         if node.host and node.role != "evaluator":
-            lives = lives_of(node.node, series, OUT_OF_REACH)
+            lives = presence.lives(node.node, OUT_OF_REACH)
             found.setdefault(node.host, []).extend(_of_life(life, series.trained_s) for life in lives)
     return {host: _merged(spans) for host, spans in sorted(found.items())}
 

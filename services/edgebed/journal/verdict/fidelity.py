@@ -30,7 +30,7 @@ from edgebed.journal.verdict.host_rules import HOST_RULES
 from edgebed.journal.verdict.hosts import HostConditions, hosts_of
 from edgebed.journal.verdict.link_rules import LINK_RULES
 from edgebed.journal.verdict.measured import NodeConditions, rows_of
-from edgebed.journal.verdict.presence import frozen_s
+from edgebed.journal.verdict.presence import Presence
 from edgebed.journal.verdict.stop_rules import STOP_RULES
 from edgebed.journal.verdict.traffic_rules import TRAFFIC_RULES
 from edgebed.planning.virtual_time import virtual_time_text
@@ -115,13 +115,14 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
 def _observed(plan: Plan, series: Series) -> Observed:
     """The facts that the rules look at."""
     everybody = tuple(map(Judged, plan.nodes, rows_of(plan, series)))
+    presence = Presence(series)
     watching = {node.name for node in everybody if node.plan.role == "evaluator"}
     losses = unasked_losses([(t, node) for t, node in series.nodes if t <= series.trained_s], series.faults)
     return Observed(
         plan=plan,
         everybody=everybody,
         hosts=hosts_of(series),
-        frozen_s={node.name: frozen_s(node.name, series) for node in everybody},
+        frozen_s={name: presence.frozen_s(name) for name in presence.done},
         faults=series.faults,
         missed=missed_faults(plan, series),
         lost=tuple(node for node in losses if node.name not in watching),

@@ -58,18 +58,42 @@ def told_after_s(time_s: float) -> float:
     return min(TOLD_AFTER_MAX_S, max(LOOK_S, TOLD_AFTER_SHARE * time_s))
 
 
-def lives_of(node: str, series: Series, *also_ends: str) -> tuple[Life, ...]:
-    """A node's lives in training; one of whose states nothing is known took part all the time.
+class Presence:
+    """When each node of a trial took part in training."""
 
-    `also_ends`: further states that end a life, beside those in which the node is gone.
-    """
-    states = [(t, record.state) for t, record in series.nodes if record.name == node]
-    known = {state for _, state in states}
-    if "running" not in known:
-        whole = Life(Span(0.0, series.trained_s), told=series.ended is not None)
-        return () if known & {"died", "missing"} else (whole,)
-    done = [(each.t, each.record.action) for each in series.faults if each.was_done and each.record.target == node]
-    return tuple(_lives(sorted(states + done, key=lambda event: event[0]), series, (*ENDS, *ANEW, *also_ends)))
+    def __init__(self, series: Series) -> None:
+        self.series = series
+        self._states: dict[str, list[tuple[float, str]]] = {}
+        self.done: dict[str, list[tuple[float, str]]] = {}
+        """What was done to each node on purpose, as (t, action), in order."""
+        for t, node in series.nodes:
+            self._states.setdefault(node.name, []).append((t, node.state))
+        for each in sorted(series.faults, key=lambda each: each.t):
+            if each.was_done:
+                self.done.setdefault(each.record.target, []).append((each.t, each.record.action))
+
+    def lives(self, node: str, *also_ends: str) -> tuple[Life, ...]:
+        """A node's lives in training; one of whose states nothing is known took part all the time.
+
+        `also_ends`: further states that end a life, beside those in which the node is gone.
+        """
+        series, states = self.series, self._states.get(node, [])
+        known = {state for _, state in states}
+        if "running" not in known:
+            whole = Life(Span(0.0, series.trained_s), told=series.ended is not None)
+            return () if known & {"died", "missing"} else (whole,)
+        events = sorted(states + self.done.get(node, []), key=lambda event: event[0])
+        return tuple(_lives(events, series, (*ENDS, *ANEW, *also_ends)))
+
+    def frozen_s(self, node: str) -> float:
+        """Seconds of training for which a node was frozen as asked, by a fault or by hand."""
+        total_s, since_s = 0.0, None
+        for t, action in [*self.done.get(node, []), (self.series.trained_s, "thaw")]:
+            if action == "freeze" and since_s is None:
+                since_s = t
+            elif since_s is not None and action in ("thaw", "kill", "memory"):
+                total_s, since_s = total_s + max(0.0, t - since_s), None
+        return total_s
 
 
 def _lives(events: Iterable[tuple[float, str]], series: Series, ends: Sequence[str]) -> Iterator[Life]:
@@ -103,16 +127,3 @@ def _last_heard_s(series: Series, before_s: float) -> float:
     loads = [t for told in series.hosts.values() for t, _ in told if t < before_s]
     updates = [float(t) for t in series.updates.t[series.updates.t < before_s][-1:]]
     return max([0.0, *loads, *updates])
-
-
-def frozen_s(node: str, series: Series) -> float:
-    """Seconds of training for which a node was frozen as asked, by a fault or by hand."""
-    actions = [(each.t, each.record.action) for each in series.faults
-               if each.was_done and each.record.target == node]  # fmt: skip
-    total_s, since_s = 0.0, None
-    for t, action in [*sorted(actions), (series.trained_s, "thaw")]:
-        if action == "freeze" and since_s is None:
-            since_s = t
-        elif since_s is not None and action in ("thaw", "kill", "memory"):
-            total_s, since_s = total_s + max(0.0, t - since_s), None
-    return total_s

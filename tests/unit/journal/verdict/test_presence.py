@@ -6,7 +6,7 @@ import pytest
 
 from edgebed.core import records
 from edgebed.journal.series import Series
-from edgebed.journal.verdict.presence import Life, Span, frozen_s, lives_of, told_after_s
+from edgebed.journal.verdict.presence import Life, Presence, Span, told_after_s
 
 from .conftest import done, host
 
@@ -40,7 +40,7 @@ def series_with(*states, faults=(), loads=(), ended=ENDED):
 )
 def test_a_node_takes_part_from_running_to_its_end(states, lives):
     """Whoever died cannot have told all."""
-    found = lives_of("edge-0", series_with(*states))
+    found = Presence(series_with(*states)).lives("edge-0")
 
     assert [(*span, told) for span, told in found] == lives
 
@@ -57,7 +57,7 @@ def test_a_node_takes_part_from_running_to_its_end(states, lives):
 def test_a_node_that_faults_silenced_to_the_end_could_tell_until_then(actions, until_s, told):
     """One that came back tells of the time in between: its figures are cumulative."""
     faults = tuple(done(action, asked_t=t) for action, t in actions)
-    (life,) = lives_of("edge-0", series_with((0.0, "running"), faults=faults))
+    (life,) = Presence(series_with((0.0, "running"), faults=faults)).lives("edge-0")
 
     assert life == Life(Span(0.0, until_s), told)
 
@@ -66,7 +66,7 @@ def test_a_life_whose_end_nobody_saw_ended_when_anything_was_last_heard():
     """The controller was gone, and with it all nodes; resumed, it begins anew."""
     series = series_with((0.0, "running"), (40.0, "expected"), (45.0, "running"), loads=(2.0, 18.0, 47.0))
 
-    assert lives_of("edge-0", series) == (Life(Span(0.0, 18.0), told=False), Life(Span(45.0, 60.0), told=True))
+    assert Presence(series).lives("edge-0") == (Life(Span(0.0, 18.0), told=False), Life(Span(45.0, 60.0), told=True))
 
 
 def test_what_was_measured_last_is_not_owed_of_a_node_that_could_not_tell():
@@ -74,7 +74,7 @@ def test_what_was_measured_last_is_not_owed_of_a_node_that_could_not_tell():
     assert Life(Span(0.0, 60.0), told=True).owed == Span(0.0, 60.0)
     assert Life(Span(0.0, 60.0), told=False).owed == Span(0.0, 60.0 - told_after_s(60.0) - 1.0)
     assert Life(Span(5.0, 6.0), told=False).owed.length_s == 0.0
-    (life,) = lives_of("edge-0", series_with((0.0, "running"), ended=None))
+    (life,) = Presence(series_with((0.0, "running"), ended=None)).lives("edge-0")
     assert not life.told
 
 
@@ -97,5 +97,6 @@ def test_a_node_is_frozen_from_a_freeze_to_a_thaw_its_death_or_the_end(actions, 
     """As asked, by a fault or by hand."""
     faults = tuple(done(action, asked_t=t) for action, t in actions)
 
-    assert frozen_s("edge-0", series_with(faults=faults)) == seconds
-    assert frozen_s("edge-1", series_with(faults=faults)) == 0.0
+    presence = Presence(series_with(faults=faults))
+
+    assert (presence.frozen_s("edge-0"), presence.frozen_s("edge-1")) == (seconds, 0.0)
