@@ -80,6 +80,10 @@ def test_every_node_measures_what_its_conditions_were(
                 assert way.messages > 5
                 assert way.early <= 0.1 * way.messages
                 assert way.measured_bit_s is not None
+    assert not [text for text in (*fidelity.reasons, *fidelity.remarks) if "not observed" in text]
+    assert {row.measured_by for row in fidelity.evidence if row.condition == "uplink rate"} == {
+        "read back by the node from tc" if emulation == "kernel" else "stated by the node, which holds it itself"
+    }
     assert fidelity.host is not None
     assert fidelity.host.cores == os.cpu_count()
     assert not [reason for reason in fidelity.reasons if not reason.startswith("host")]
