@@ -1,20 +1,24 @@
 """The verdict on real runs in processes: what nodes measure, and what is found where conditions do not hold."""
 
 import os
+import signal
 import socket
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from live_runs import run_live
 from pyroute2 import IPRoute
 from quick_runs import run as run_quickly
+from warm_command import WarmCommand
 
 from edgebed.core import records
 from edgebed.emulation import means
 from edgebed.emulation.namespaces import inside
 from edgebed.journal.journal import read_journal
-from edgebed.journal.verdict.fidelity import Fidelity
+from edgebed.journal.series import Series
+from edgebed.journal.verdict.fidelity import Fidelity, judge
 from edgebed.running.results import Run
 
 pytestmark = pytest.mark.timed
@@ -76,6 +80,10 @@ def test_every_node_measures_what_its_conditions_were(
                 assert way.messages > 5
                 assert way.early <= 0.1 * way.messages
                 assert way.measured_bit_s is not None
+    assert not [text for text in (*fidelity.reasons, *fidelity.remarks) if "not observed" in text]
+    assert {row.measured_by for row in fidelity.evidence if row.condition == "uplink rate"} == {
+        "read back by the node from tc" if emulation == "kernel" else "stated by the node, which holds it itself"
+    }
     assert fidelity.host is not None
     assert fidelity.host.cores == os.cpu_count()
     assert not [reason for reason in fidelity.reasons if not reason.startswith("host")]
@@ -175,6 +183,68 @@ def raise_bursts(runs: Path) -> None:
             (index,) = ip.link_lookup(ifname="data")
             (root,) = (each for each in ip.get_qdiscs(index) if each.get("TCA_KIND") == "tbf")
             ip.tc("change", "tbf", index, root["handle"], rate="10mbit", burst=65536, limit=300_000)
+
+
+@pytest.mark.usefixtures("root")
+def test_a_worker_that_is_stopped_and_an_mtu_that_is_changed_are_found(tmp_path: Path) -> None:
+    """Both from outside, in mid run: neither its links nor its cap differ, and nobody else is blamed."""
+    thread = threading.Thread(target=meddle, args=(tmp_path,))
+    thread.start()
+    try:
+        fidelity = fidelity_of(run_quickly(SCENARIO, runs_dir=tmp_path, set=["stop.time=5s"], emulation="kernel"))
+    finally:
+        thread.join()
+
+    assert fidelity.verdict == "degraded"
+    (stopped,) = [reason for reason in fidelity.reasons if reason.startswith("stopped: ")]
+    assert "edge-1 stood still for" in stopped
+    assert any(
+        "the MTU of edge-0 was not as asked" in reason and "packets of 600 bytes, at first of 1,500" in reason
+        for reason in fidelity.reasons
+    )
+
+
+def meddle(runs: Path) -> None:
+    """As soon as training goes on, stop a worker for half of the time, and give the other's interface another MTU."""
+    pids: dict[str, int] = {}
+    for record in follow(runs):
+        if isinstance(record, records.Node) and record.pid:
+            pids[record.name] = record.pid
+        if isinstance(record, records.Update):
+            break
+    with inside(own_namespace(pids["edge-0"])), IPRoute() as ip:
+        (index,) = ip.link_lookup(ifname="data")
+        ip.link("set", index=index, mtu=600)
+    for number in (signal.SIGSTOP, signal.SIGCONT) * 3:
+        os.kill(pids["edge-1"], number)
+        threading.Event().wait(0.5)
+
+
+@pytest.mark.soak
+def test_a_controller_that_stood_still_leaves_the_host_unobserved(tmp_path: Path) -> None:
+    """Then nobody knows whether the host was busy; what the nodes measured stays."""
+
+    def stop(controller: WarmCommand, folder: Path) -> None:
+        for record in follow(folder / "runs"):
+            if isinstance(record, records.Update):
+                break
+        controller.send_signal(signal.SIGSTOP)
+        threading.Event().wait(5.0)
+        controller.send_signal(signal.SIGCONT)
+
+    run = run_live(
+        SCENARIO | {"evaluation": {"every": "4s"}, "stop": {"time": "8s"}},
+        tmp_path / "run",
+        "--runtime",
+        "process",
+        meanwhile=stop,
+    )
+    fidelity = judge(run.trial.read_plan(), Series.from_journal(run.trial.journal))
+
+    assert fidelity is not None
+    assert fidelity.verdict in ("unknown", "degraded")
+    told = fidelity.reasons if fidelity.verdict == "unknown" else fidelity.remarks
+    assert any("load of the host" in text for text in told)
 
 
 def follow(runs: Path) -> Iterator[records.Record]:

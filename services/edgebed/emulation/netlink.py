@@ -172,9 +172,7 @@ class LinkReader(Netlink):
 
     def bytes(self) -> tuple[int, int]:
         """Return bytes received and sent by the interface, with Ethernet's headers. Raises OSError if it is gone."""
-        own = self.interfaces().get(self.index)
-        if own is None:
-            raise OSError(f"the interface {self.interface} is gone")
+        own = self._own()
         return own.received, own.sent
 
     def queues(self) -> tuple[Queue | None, Queue | None]:
@@ -188,6 +186,17 @@ class LinkReader(Netlink):
             return uplink, None
         ifb = next((index for index, each in self.interfaces().items() if each.name == IFB), None)
         return uplink, stack(qdiscs, ifb) if ifb is not None and self._leads_to(ifb) else None
+
+    def mtu_now(self) -> int:
+        """Bytes of the largest packet that the interface takes now, without Ethernet's header."""
+        return self._own().mtu
+
+    def _own(self) -> Interface:
+        """Return the interface as it is now. Raises OSError if it is gone, and BadAnswerError."""
+        own = self.interfaces().get(self.index)
+        if own is None:
+            raise OSError(f"the interface {self.interface} is gone")
+        return own
 
     def _leads_to(self, ifb: int) -> bool:
         """Whether what the interface receives is led to another one."""

@@ -96,9 +96,12 @@ class LinkMeter:
     def _compare(self, asked: LinkState, others: ByRates) -> records.Link:
         """Return what is held, beside the one of `others` that it is, or else what is asked."""
         try:
-            up, down = self.reader.queues()
+            (up, down), mtu = self.reader.queues(), self.reader.mtu_now()
         except (OSError, ValueError) as error:
             return self._record(asked, None, None, f"link: the kernel cannot be asked: {error}")
+        if mtu != self.reader.mtu:
+            problem = f"MTU: the interface takes packets of {mtu:,} bytes, at first of {self.reader.mtu:,}"
+            return self._record(asked, up, down, "; ".join(filter(None, (self._deviation(asked, up, down), problem))))
         rates = up.rate_bit_s if up else None, down.rate_bit_s if down else None
         for each in (asked, *others.get(rates, ())):
             if not self._deviation(each, up, down):

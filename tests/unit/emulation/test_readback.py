@@ -30,6 +30,12 @@ class Kernel:
     interface: str = "eth7"
     mtu: int = 1500
     error: Exception | None = field(default=None)
+    now: int | None = None
+    """The MTU by now, if it was changed."""
+
+    def mtu_now(self) -> int:
+        """The interface's."""
+        return self.now or self.mtu
 
     def queues(self) -> tuple[Queue | None, Queue | None]:
         """In both directions."""
@@ -114,6 +120,18 @@ def test_a_trace_is_journaled_seldom_and_a_problem_as_soon_as_it_is_certain():
         second: (f"uplink: the kernel holds 1mbit, asked {second + 1}mbit", second - 13) for second in (14, 24, 34)
     }
     assert told == {0: ("", 0), 10: ("", 0), **problems, 37: ("", 23)}
+
+
+def test_an_mtu_that_is_changed_in_mid_run_is_a_difference():
+    """It is what it was when the node began, whatever that was; the link's rate is as asked all the time."""
+    kernel = Kernel(up=queue(MBIT))
+    meter = LinkMeter("edge-0", EffectiveLink(LinkPlan(uplink_bit_s=MBIT)), kernel, "")
+    told = []
+    for second in range(8):
+        kernel.now = 400 if second >= 3 else None
+        told += [(second, record.problem) for record in meter.read(float(second), 0.0)]
+
+    assert told == [(0, ""), (4, "MTU: the interface takes packets of 400 bytes, at first of 1,500")]
 
 
 @pytest.mark.parametrize(

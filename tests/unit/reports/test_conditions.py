@@ -51,7 +51,7 @@ def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000, run
     trial.make(plan)
     held = 20 * MBIT if problem else 10 * MBIT
     with JournalWriter(trial.journal) as journal:
-        (t, name, begun), *entries = sample_entries(workers=WORKERS)
+        (t, name, begun), *entries = sample_entries(updates=190, workers=WORKERS)
         journal.write_many([(t, name, msgspec.structs.replace(begun, runtime=runtime)), *entries])
         for name in WORKERS:
             said = records.Link(
@@ -69,9 +69,14 @@ def run_of(root, *, problem="", expects_trusted=False, sent_bytes=1_410_000, run
                 delay_s=0.0003,
             )
             journal.write(0.5, name, said)
-            journal.write(3.0, name, records.Usage(time_s=2.0, cpu_s=1.0, starved_s=0.1, memory_bytes=50_000_000))
+            used = records.Usage(time_s=3.0, cpu_s=1.5, starved_s=0.15, stopped_s=0.0, memory_bytes=50_000_000)
+            journal.write(3.0, name, used)
             journal.write(3.0, "server", took)
-        journal.write(3.0, "controller", records.HostLoad(busy=0.5, steal=0.0, load=1.0, lag_s=0.001, cores=2))
+            journal.write(3.0, name, msgspec.structs.replace(took, direction="down"))
+        journal.write(3.0, "server", records.Usage(time_s=3.0, cpu_s=1.0, starved_s=0.1, stopped_s=0.0))
+        for t in (1.0, 3.0):
+            load = records.HostLoad(busy=0.5, steal=0.0, load=1.0, lag_s=0.001, cores=2)
+            journal.write(t, "controller", load)
     return Run(folder)
 
 
@@ -168,6 +173,23 @@ def test_the_report_asks_whether_the_conditions_held(tmp_path):
     assert "Did the conditions hold?" in page
     assert "degraded: link: the uplink of edge-0" in page
     assert "tc + delay line" in page
+
+
+def test_the_report_says_what_measured_each_condition_and_for_how_long(tmp_path):
+    """Conditions that one source measured are in one row; of a class the node of which the least was seen is named."""
+    fidelity = run_of(tmp_path).summary.trials[0].fidelity
+    some = [
+        msgspec.structs.replace(row, node="edge-1", observed_s=0.95 * row.owed_s, nodes=2)
+        for row in fidelity.evidence if row.subject == "edge"
+    ]  # fmt: skip
+    *_, section, _ = condition_parts(msgspec.structs.replace(fidelity, evidence=tuple(some)))
+    (grid,) = section.parts
+
+    assert [row[:4] for row in grid.rows] == [
+        ("uplink rate, MTU", "edge", "read back by the node from tc", "95 % (edge-1)"),
+        ("time of pushes, time of models", "edge", "messages", "95 % (edge-1)"),
+        ("stops", "edge", "gaps of its own clock", "95 % (edge-1)"),
+    ]
 
 
 def test_links_are_shown_as_asked_held_and_measured(tmp_path):
@@ -338,8 +360,8 @@ def test_the_report_has_a_row_for_each_of_several_hosts():
         )
         for host, bit_s, rate in (("a", 5e8, 10**9), ("b", 5e8, 0), ("c", None, 0))
     )
-    _, told, each = condition_parts(Fidelity(verdict="trusted", hosts=hosts, nodes=(node,)))
-    _, alone, nodes = condition_parts(
+    _, told, _, each = condition_parts(Fidelity(verdict="trusted", hosts=hosts, nodes=(node,)))
+    _, alone, _, nodes = condition_parts(
         Fidelity(verdict="trusted", host=hosts[0], nodes=(msgspec.structs.replace(node, host=""),))
     )
 

@@ -12,7 +12,16 @@ from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
 from edgebed.roles.control.duties import OWED
-from edgebed.roles.events import ApplyInjection, HealthChecked, Injected, MessageReceived, NodeExited, NodeStarted, Send
+from edgebed.roles.events import (
+    ApplyInjection,
+    HealthChecked,
+    Injected,
+    Interrupted,
+    MessageReceived,
+    NodeExited,
+    NodeStarted,
+    Send,
+)
 from edgebed.runtimes.live.heartbeat import HEARTBEAT
 from edgebed.runtimes.live.live_controller import LAST_WORDS_S, LiveController
 from edgebed.runtimes.watch import StatusFeed
@@ -291,6 +300,33 @@ def test_the_time_is_told_over_the_connection_of_heartbeats_alone(shell):
     ((to, told),) = asked
     assert (to, told.asked_ns) == (FIRST + HEARTBEAT, 7)
     assert before_ns <= told.heard_ns <= told.told_ns <= time.monotonic_ns()
+
+
+class LastLook:
+    """A probe whose last look is done when it is closed."""
+
+    def __init__(self):
+        self.found = deque()
+
+    def close(self):
+        """It ends."""
+        self.found.append((time.monotonic_ns(), records.HostLoad(busy=0.5, steal=0.0, load=1.0, lag_s=0.001)))
+
+    def take(self):
+        """What was found since the last call."""
+        while self.found:
+            yield self.found.popleft()
+
+
+def test_the_last_look_at_the_host_is_in_the_journal_before_the_trials_end(shell):
+    """However soon the nodes say goodbye: it covers the last seconds of the training."""
+    shell.probe = LastLook()
+    shell._handle(Interrupted())
+    shell._handle(NodeExited("edge-0", ""))
+
+    kinds = [type(record) for _, _, record in read_journal(shell.path)]
+    assert kinds.count(records.HostLoad) == 1
+    assert kinds.index(records.HostLoad) < kinds.index(records.Ended)
 
 
 def test_what_a_node_says_of_its_clock_is_the_launchers_to_know(shell):

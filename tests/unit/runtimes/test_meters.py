@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import LinkPlan, Method, Part, Task
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
+from edgebed.journal.verdict.presence import Life, Span
 from edgebed.runtimes.live.meters import LinkReading, Reading, UsageMeter, add_window
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
@@ -114,17 +116,29 @@ def test_usage_only_grows_and_nobody_starves_longer_than_it_ran(looks, cpus):
     assert usage.starved_s <= usage.time_s + 1e-4
 
 
-def test_usage_comes_every_ten_seconds_of_training_and_at_the_end():
-    """Before training there is nothing to say; the first look is where it counts from."""
+def test_usage_comes_whenever_a_tenth_was_added_and_at_the_end():
+    """Before training there is nothing to say; the first look is where it counts from; ten seconds are the most."""
     life = Lifetime(0)
     meter = usage_meter(life)
-    said = {t: list(meter.read(float(t), None if t < 3 else 2.5)) for t in range(30)}
+    said = {t: list(meter.read(float(t), None if t < 3 else 2.5)) for t in range(200)}
     life.stop = END
-    said[30] = list(meter.read(30.0, 2.5))
+    said[200] = list(meter.read(200.0, 2.5))
+    times_s = [found[0].time_s for found in said.values() if found]
 
-    assert [t for t, found in said.items() if found] == [13, 23, 30]
-    assert [found[0].time_s for found in said.values() if found] == [10.0, 20.0, 27.0]
-    assert said[30][0].memory_bytes > 1_000_000
+    assert times_s[:12] == [*map(float, range(1, 11)), 11.0, 12.0]
+    assert all(after - before <= max(1.0, 0.1 * before + 0.5) for before, after in pairwise(times_s))
+    assert times_s[-1] == 197.0
+    assert len(times_s) < 50
+    assert said[200][0].memory_bytes > 1_000_000
+
+
+@given(life_s=st.integers(3, 400))
+def test_of_a_node_that_is_killed_all_is_told_but_what_is_not_owed(life_s):
+    """Whenever it was: the verdict asks for no more than the node could tell."""
+    meter = usage_meter(Lifetime(0))
+    told = [each.time_s for t in range(life_s) for each in meter.read(float(t), 0.0)]
+
+    assert told[-1] >= Life(Span(0.0, float(life_s)), told=False).owed.length_s
 
 
 @dataclass

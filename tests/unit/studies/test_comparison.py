@@ -205,6 +205,14 @@ def test_what_else_differs_is_noted(tmp_path):
     assert any("different code of edgebed: aaaa (pair/0001), bbbb (pair/0002)" in note for note in notes)
 
 
+def test_conditions_that_are_not_known_are_noted(tmp_path):
+    """A cap was asked for, and no node told what it had."""
+    capped = SCENARIO | {"fleet": {"edge": {"count": 2, "cpus": 0.5}}}
+    run = finished_run(tmp_path, {"asgd": RISING}, scenario=capped, runtime="process")
+
+    assert any(note.startswith("pair/0001: asgd: unknown: ") for note in compare([run]).notes)
+
+
 def test_a_trials_own_warnings_are_noted(tmp_path):
     """E.g. what was not finite, though every loss is."""
     run = finished_run(tmp_path, {"asgd": RISING})

@@ -125,6 +125,9 @@ class Usage(Record):
     had less than it was promised. If it had half of what it was promised, and wanted all, it lost half of the time."""
     throttled_s: Seconds | None = None
     """Time in which the node's own CPU cap held it back; None where no cgroup of its own holds one."""
+    stopped_s: Seconds | None = None
+    """Time in which the node stood still, and neither waited for a core nor was held back by its cap: something stopped
+    it. None: it could not tell."""
     capped_s: Seconds = 0.0
     """Time in which the node's CPU cap was used up most of the time."""
     capped_cpu_s: Seconds = 0.0

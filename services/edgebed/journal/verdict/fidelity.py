@@ -1,7 +1,9 @@
 """The verdict on a trial: did the conditions that its plan asks for hold, as far as they were measured? Pure.
 
-    plan, series --> rows of what was asked, held, measured --> rules --> `trusted`, or `degraded` and why
+    plan, series --> rows of what was asked, held, measured --> rules --> `degraded` and why, or
                      measured.py                                fault_, staleness_, evaluation_, link_, traffic_, …
+                 --> what measured it, for how long         --> `unknown` and what was not observed, or `trusted`
+                     evidence.py
 
 In a simulation links and caps are a model, which nobody measures: what holds there is `modelled`, and the rules about
 faults and staleness alone can degrade it.
@@ -24,14 +26,17 @@ from edgebed.journal.series import Series
 from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.verdict.controller_rules import CONTROLLER_RULES
 from edgebed.journal.verdict.evaluation_rules import EVALUATION_RULES
+from edgebed.journal.verdict.evidence import Evidence, claims_of, evidence_of, unobserved
 from edgebed.journal.verdict.fault_rules import FAULT_RULES
 from edgebed.journal.verdict.findings import Judged, Observed, can_be_spoiled
 from edgebed.journal.verdict.host_rules import HOST_RULES
-from edgebed.journal.verdict.hosts import HostConditions, hosts_of, unobserved_s
+from edgebed.journal.verdict.hosts import HostConditions, hosts_of
 from edgebed.journal.verdict.link_rules import LINK_RULES
 from edgebed.journal.verdict.measured import NodeConditions, rows_of
+from edgebed.journal.verdict.presence import Presence
 from edgebed.journal.verdict.seen_rules import SEEN_RULES
 from edgebed.journal.verdict.staleness_rules import STALENESS_RULES
+from edgebed.journal.verdict.stop_rules import STOP_RULES
 from edgebed.journal.verdict.traffic_rules import TRAFFIC_RULES
 from edgebed.planning.virtual_time import virtual_time_text
 
@@ -39,7 +44,8 @@ SIMULATED = "simulated: links, caps and times are a model, not measured"
 NOT_JUDGED = "expect.verdict: whether conditions can be trusted is not judged in a simulation"
 NOTHING_ASKED = "nothing was asked of the emulation: no link, no cap, no waiting time"
 TOO_SHORT = "too short to be measured; train for ten seconds or more"
-
+SHORT_S = 10.0
+"""Seconds of training below which it is no wonder that nothing was measured."""
 
 Verdict = Literal["trusted", "degraded", "modelled", "unknown"]
 
@@ -49,9 +55,9 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
 
     verdict: Verdict
     """The verdict: trusted or degraded; modelled: a simulation in which all happened that was asked for; unknown:
-    nothing of that was measured."""
+    something of that was not measured."""
     reasons: tuple[str, ...] = ()
-    """Why the conditions are degraded, each as `cause: who, by how much; what to do`; or why nothing is known."""
+    """Why the conditions are degraded, each as `cause: who, by how much; what to do`; or what is not known."""
     remarks: tuple[str, ...] = ()
     """What else a reader should know."""
     host: HostConditions | None = None
@@ -59,6 +65,8 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
     hosts: tuple[HostConditions, ...] = ()
     """Each of several machines during training."""
     nodes: tuple[NodeConditions, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    """What measured each condition, for how long, and by which bound; none in a simulation."""
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -80,7 +88,8 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
     is_simulated = is_virtual(series.trial.runtime)
     rules = (*FAULT_RULES, *STALENESS_RULES, *EVALUATION_RULES)
     if not is_simulated:
-        rules = (*rules, *CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES, *SEEN_RULES)
+        live = (*CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES, *SEEN_RULES, *STOP_RULES)
+        rules = (*rules, *live)
     findings = [finding for rule in rules for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
     advice = dict.fromkeys(finding.advice for finding in findings if finding.advice)
@@ -91,11 +100,15 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
         verdict: Verdict = "degraded" if reasons else "modelled"
         return Fidelity(verdict=verdict, reasons=reasons, remarks=(*told, *remarks), nodes=rows)
     asked = any(can_be_spoiled(node) or node.memory_bytes for node in plan.nodes)
-    if asked and not reasons and not any(node.row.time_s for node in trial.nodes):
-        verdict, reasons = "unknown", (TOO_SHORT,)
+    claims = claims_of(trial, series)
+    unknown = unobserved(trial, claims)
+    if asked and not any(node.row.time_s for node in trial.nodes) and trial.trained_s < SHORT_S:
+        unknown = (TOO_SHORT,)
+    if reasons:
+        verdict, remarks = "degraded", (*remarks, *unknown)
     else:
-        verdict = "degraded" if reasons else "trusted"
-        remarks = remarks if asked else (NOTHING_ASKED, *remarks)
+        verdict, reasons = ("unknown", unknown) if unknown else ("trusted", ())
+    remarks = remarks if asked else (NOTHING_ASKED, *remarks)
     return Fidelity(
         verdict=verdict,
         reasons=reasons,
@@ -103,19 +116,21 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
         host=trial.hosts.get(""),
         hosts=tuple(load for host, load in trial.hosts.items() if host),
         nodes=rows,
+        evidence=evidence_of(claims),
     )
 
 
 def _observed(plan: Plan, series: Series) -> Observed:
     """The facts that the rules look at."""
     everybody = tuple(map(Judged, plan.nodes, rows_of(plan, series)))
+    presence = Presence(series)
     watching = {node.name for node in everybody if node.plan.role == "evaluator"}
     losses = unasked_losses([(t, node) for t, node in series.nodes if t <= series.trained_s], series.faults)
     return Observed(
         plan=plan,
         everybody=everybody,
         hosts=hosts_of(series),
-        unobserved_s=unobserved_s(plan, series),
+        frozen_s={name: presence.frozen_s(name) for name in presence.done},
         faults=series.faults,
         missed=missed_faults(plan, series),
         skipped=skipped_text(plan, series),

@@ -75,8 +75,8 @@ class Observed:
     """All nodes, in the plan's order."""
     hosts: Mapping[str, HostConditions] = field(default_factory=dict)
     """The observed machines, by name; one that is alone has none."""
-    unobserved_s: Mapping[str, float] = field(default_factory=dict)
-    """Hosts of which nothing was heard for long while nodes were there, and for how many seconds."""
+    frozen_s: Mapping[str, float] = field(default_factory=dict)
+    """Seconds of training for which each node was frozen as asked."""
     faults: tuple[TimedFault, ...] = ()
     """What was done to nodes on purpose."""
     missed: tuple[Missed, ...] = ()
@@ -116,20 +116,6 @@ class Observed:
             and done.record.action in actions
             for done in self.faults
         )
-
-    def frozen_s(self, *names: str) -> float:
-        """Seconds for which these nodes were frozen on purpose, together."""
-        total_s = 0.0
-        since_s: dict[str, float] = {}
-        for done in self.faults:
-            name = done.record.target
-            if not done.was_done or name not in names:
-                continue
-            if done.record.action == "freeze":
-                since_s.setdefault(name, done.t)
-            elif done.record.action in ("thaw", "kill"):
-                total_s += done.t - since_s.pop(name, done.t)
-        return total_s + sum(max(0.0, self.trained_s - since) for since in since_s.values())
 
     def end(self, name: str) -> Judged:
         """The node at the other end of a link: the one of that name, else the server."""
@@ -213,6 +199,18 @@ def can_be_spoiled(node: NodePlan) -> bool:
     """Whether the plan asks for anything that takes time, which a busy host stretches."""
     pauses = isinstance(node, WorkerPlan) and node.waiting != Waiting()
     return node.link.shaped or node.cpus is not None or node.compute_speed != 1.0 or node.core is not None or pauses
+
+
+def takes_time(plan: Plan) -> bool:
+    """Whether the plan asks for anything of any node that a busy host stretches."""
+    return any(can_be_spoiled(node) for node in plan.nodes)
+
+
+def is_promised(node: NodePlan) -> bool:
+    """Whether the plan promises a node a core, or a part of one, or a speed."""
+    if node.role == "server":
+        return node.cpus is not None
+    return node.cpus is not None or node.compute_speed < 1.0 or node.core is not None
 
 
 def named(host: str) -> str:

@@ -22,11 +22,11 @@ from edgebed.journal.verdict.findings import (
     Judged,
     Observed,
     Rule,
-    can_be_spoiled,
+    is_promised,
     named,
     of_class,
-    seconds_text,
     share_text,
+    takes_time,
     the,
 )
 from edgebed.journal.verdict.hosts import HostConditions
@@ -54,7 +54,7 @@ DEVICE_STEPS_MIN = 10
 
 def starved(trial: Observed) -> Iterator[Finding]:
     """Rule: nodes got the cores that they were promised: their caps', or one each."""
-    if not _asks_for_times(trial):
+    if not takes_time(trial.plan):
         return
     for host, there, nodes in trial.classes_by_host():
         promised = [node for node in there if _matters(node)]
@@ -66,15 +66,12 @@ def starved(trial: Observed) -> Iterator[Finding]:
             caps = sum(node.plan.cpus or 0.0 for node in trial.on(host, trial.nodes))
             longest = f" (longest {name}: {share_text(worst)})" if len(shares) > 1 else ""
             together = f"; the caps of all {'its ' if host else ''}nodes add up to {caps:g} cores" if caps else ""
+            core = "promised core" if is_promised(promised[0].plan) else "core"
             yield Finding(
-                f"{named(host)} CPU: {of_class(promised, nodes)} waited for a {'promised ' * _is_promised(promised[0])}"
-                f"core for {share_text(mean)} of the training{longest}{together}{trial.busy_text(host)}",
+                f"{named(host)} CPU: {of_class(promised, nodes)} waited for a {core} "
+                f"for {share_text(mean)} of the training{longest}{together}{trial.busy_text(host)}",
                 advice=trial.advice(host),
             )
-
-
-def _is_promised(node: Judged) -> bool:
-    return node.plan.cpus is not None or node.plan.compute_speed < 1.0 or node.plan.core is not None
 
 
 def _matters(node: Judged) -> bool:
@@ -191,15 +188,11 @@ def hosts(trial: Observed) -> Iterator[Finding]:
     """Rule: hosts kept time, where times were asked for; each is judged for the nodes that it has."""
     for host, load in trial.hosts.items():
         if trial.on(host, trial.nodes):
-            if _asks_for_times(trial):
+            if takes_time(trial.plan):
                 yield from _kept_time(trial, load)
             if load.busy >= BUSY_MIN and any(node.plan.cpus is None for node in trial.on(host, trial.workers)):
                 text = f"{the(host)}'s cores were busy for {share_text(load.busy)} of the training"
                 yield Finding(f"{text}: nodes without a cap computed as fast as it let them", is_fault=False)
-
-
-def _asks_for_times(trial: Observed) -> bool:
-    return any(can_be_spoiled(node) for node in trial.plan.nodes)
 
 
 def _kept_time(trial: Observed, load: HostConditions) -> Iterator[Finding]:
@@ -216,19 +209,9 @@ def _kept_time(trial: Observed, load: HostConditions) -> Iterator[Finding]:
         )
 
 
-def observed(trial: Observed) -> Iterator[Finding]:
-    """Rule: where there are several hosts, each was observed while nodes were there; else nobody knows its load."""
-    for host, unobserved_s in trial.unobserved_s.items():
-        yield Finding(
-            f"{named(host)}: it was not observed for {seconds_text(unobserved_s)}, so whether it had cores to spare "
-            "then is not known; was it out of reach, or its probe ended?",
-            is_fault=_asks_for_times(trial),
-        )
-
-
 def underlay(trial: Observed) -> Iterator[Finding]:
     """Rule: the network between hosts had room; what passes there is not held by any node's link."""
-    if not _asks_for_times(trial):
+    if not takes_time(trial.plan):
         return
     used = [load for load in trial.hosts.values() if load.network_bit_s is not None]
     for load in used:
@@ -246,4 +229,4 @@ def underlay(trial: Observed) -> Iterator[Finding]:
         )
 
 
-HOST_RULES: tuple[Rule, ...] = (starved, cap_held, cap_share, speed, device, memory, hosts, observed, underlay)
+HOST_RULES: tuple[Rule, ...] = (starved, cap_held, cap_share, speed, device, memory, hosts, underlay)

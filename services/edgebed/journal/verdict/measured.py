@@ -120,6 +120,8 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     where it had none."""
     throttled: float | None = None
     """Share of the time in which the node's own CPU cap held it back; None where no cgroup of its own holds one."""
+    stopped_s: float | None = None
+    """Seconds for which the node stood still, those included that were asked for; None where it did not tell."""
     memory_asked_bytes: int | None = None
     memory_held_bytes: int | None = None
     memory_bytes: int | None = None
@@ -160,6 +162,7 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         cpus_capped=_ratio(sum(end.capped_cpu_s for end in ends), capped_s),
         starved=_ratio(_total(end.starved_s for end in ends), time_s),
         throttled=_ratio(_total(end.throttled_s for end in ends), time_s),
+        stopped_s=_total(end.stopped_s for end in ends),
         memory_asked_bytes=plan.memory_bytes,
         memory_held_bytes=ends[-1].memory_held_bytes if ends else None,
         memory_bytes=max((end.memory_bytes for end in ends if end.memory_bytes is not None), default=None),

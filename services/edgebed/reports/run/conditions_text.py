@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, rate_text
 from edgebed.core.units import format_duration
 from edgebed.journal.summary import TrialSummary
+from edgebed.journal.verdict.evidence import Evidence
 from edgebed.journal.verdict.fidelity import Fidelity
 from edgebed.journal.verdict.findings import share_text
 from edgebed.journal.verdict.hosts import HostConditions
@@ -30,6 +31,7 @@ CLASS_HEAD = (
 HOST_HEAD = ("cores busy", "taken away (steal)", "load a core", "waking up late by")
 HOSTS_HEAD = ("host", *HOST_HEAD, "network: busiest", "its rate", "in use")
 """Where there are several: the network is the one between them, over some seconds in the busier direction."""
+EVIDENCE_HEAD = ("condition", "of", "measured by", "for how much of its time", "bound")
 DIRECTIONS = {"up": "uplink", "down": "downlink"}
 
 
@@ -121,7 +123,7 @@ def trial_link_dicts(trial: Trial) -> list[dict[str, object]]:
 
 
 def condition_parts(fidelity: Fidelity) -> tuple[Part, ...]:
-    """Tables of the classes, the host or hosts, and each node."""
+    """Tables of the classes, the host or hosts, what measured them, and each node."""
     nodes, host = fidelity.nodes, fidelity.host
     host_grid = Grid(HOST_HEAD, [_host_row(host)] if host else [])
     node_grid = Grid(NODE_HEAD, list(map(_node_row, nodes)))
@@ -132,8 +134,20 @@ def condition_parts(fidelity: Fidelity) -> tuple[Part, ...]:
     return (
         Grid(CLASS_HEAD, list(_class_rows(nodes))).without_empty_columns(),
         host_grid.without_empty_columns(),
+        Section("What measured it", [Grid(EVIDENCE_HEAD, list(_evidence_rows(fidelity.evidence)))], is_folded=True),
         Section("Each node", [node_grid.without_empty_columns()], is_folded=True),
     )
+
+
+def _evidence_rows(evidence: Iterable[Evidence]) -> Iterator[tuple[str, ...]]:
+    """A row for conditions of a class, or of a host, that one source measured for as long, by the same bound."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for row in evidence:
+        least = f" ({row.node})" if row.node and row.nodes > 1 else ""
+        key = row.subject, row.measured_by, f"{share_text(row.share)}{least}", row.bound
+        alike.setdefault(key, []).append(row.condition)
+    for (subject, *rest), conditions in alike.items():
+        yield ", ".join(conditions), subject, *rest
 
 
 def _host_row(host: HostConditions) -> tuple[str, ...]:

@@ -239,7 +239,6 @@ class LiveController:
                 next_release_s = now + 1.0
             if self.heart.phase is Phase.ENDING:
                 self.to_launch.clear()
-                self._end_probe()
             self._launch(address)
             self._journal_all(self.outside.take() if self.outside else ())
             due_s = min(now + (LAUNCH_AGAIN_S if self.to_launch else SHOW_S), self.timers.next_s, self.next_check_s)
@@ -409,7 +408,10 @@ class LiveController:
     def _handle(self, event: Event) -> None:
         if isinstance(event, NodeExited):
             self.ending.discard(event.node)
-        self._carry_out(self.heart.handle(event, self.now()))
+        effects = self.heart.handle(event, self.now())
+        if self.heart.is_ending:
+            self._end_probe()  # its last look comes into the journal before the trial's end
+        self._carry_out(effects)
         if self.heart.phase is Phase.RUNNING and not self.has_begun:
             self.has_begun = True
             self.next_check_s = self.now() + self.heart.plan.check_s

@@ -71,6 +71,8 @@ class LiveNode:
     """Server: holds back what it says until the disk has the log."""
     timers: Timers[Event] = field(default_factory=Timers)
     events: deque[Event] = field(default_factory=deque)
+    next_observe_s: float = 0.0
+    """When the node is to be looked at next."""
 
     def __post_init__(self) -> None:
         working_s = self.plan.working_s if isinstance(self.plan, WorkerPlan) else None
@@ -88,18 +90,18 @@ class LiveNode:
         poller.register(self.management.socket, zmq.POLLIN)
         if self.commits:
             poller.register(self.commits, zmq.POLLIN)
-        next_report_s = next_observe_s = 0.0
+        next_report_s = 0.0
         while self.life.stop is None:
             now = self.life.now()
-            if now >= next_observe_s:
+            if now >= self.next_observe_s:
                 if self.management.lost_for_s(now) > CONTROLLER_LOST_S:
                     return "the controller is gone"
                 self._observe()
-                next_observe_s = now + OBSERVE_S
+                self.next_observe_s = now + OBSERVE_S
             if self.reporter.unreported and (self.reporter.urgent or now >= next_report_s):
                 self.reporter.report()
                 next_report_s = now + REPORT_S
-            due_s = min(next_observe_s, next_report_s) if self.reporter.unreported else next_observe_s
+            due_s = min(self.next_observe_s, next_report_s) if self.reporter.unreported else self.next_observe_s
             self._drain(self._wait(poller, due_s))
         if self.commits:
             self.commits.commit()
@@ -181,6 +183,7 @@ class LiveNode:
         """Start for the first time, or again because a node is elsewhere now."""
         if self.life.began_s is None:
             self.life.began_s = start.began_s
+            self.next_observe_s = 0.0  # what is measured counts from now on
             self.connections.link.began(start.began_s)
         self.connections.move(dict(start.addresses))
 

@@ -25,11 +25,13 @@ from edgebed.emulation.netlink import LinkReader, Queue
 from edgebed.emulation.resources import ROOT, account, cgroup_folders, private_bytes
 from edgebed.emulation.transfer_time import transfer_s
 from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
+from edgebed.journal.verdict.presence import told_after_s
 from edgebed.runtimes import timestamps
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.paced_link import HAND_OVER_S
 from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
 from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.gaps import GapDetector
 from edgebed.runtimes.live.shell.held_back import HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.sharing import SharedLinks
@@ -40,8 +42,8 @@ RECOVERY_S = 5.0
 SETTLED_S = 1.0
 """Seconds after which a reported change has been made: it may also have been made a moment before."""
 THREADS = Path("/proc/self/task")
-USAGE_S = 10.0
-TRANSFERS_S = 10.0
+EARLY_S = 0.5
+"""Seconds before the time at which a node is to tell again, from which on it does: its looks are a second apart."""
 MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
 CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
 HANDING_OVER_CPU_S = 0.005
@@ -105,9 +107,13 @@ class UsageMeter:
         own_cgroup: bool = False,
         link: LinkReader | None = None,
         connections: ConnectionCounts | None = None,
+        gaps: GapDetector | None = None,
         root: Path = ROOT,
     ) -> None:
-        """`link` reads the interface and the queues that are the node's own; `connections` are all over it."""
+        """`link` reads the interface and the queues that are the node's own; `connections` are all over it.
+
+        `gaps` notices when the node stands still.
+        """
         self.name = plan.node
         self.device = device
         self.life = life
@@ -119,6 +125,9 @@ class UsageMeter:
         """Bytes that had come over the connections at the first look."""
         self.dropped_bytes = 0
         """Bytes that the queue before the node has dropped until the last look."""
+        self.gaps = gaps or GapDetector()
+        self.stopped_before_s = 0.0
+        """Seconds for which the node had stood still when it was first looked at."""
         self.threads_ns: dict[str, int] = {}
         self.before: Reading | None = None
         self.effective = EffectiveLink(plan.link)
@@ -135,19 +144,20 @@ class UsageMeter:
             self.effective.inject(time_s, injection)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Usage]:
-        """The usage, every ten seconds of training, and at the end."""
+        """The usage, whenever a tenth of the time has been added, or ten seconds, and at the end."""
         if began_s is None:
             return
         reading = self._look(now)
         self._look_at_link(began_s)
         if self.before is None:
-            self.next_s = now + USAGE_S
+            self.next_s = now + told_after_s(0.0) - EARLY_S
+            self.stopped_before_s = self.gaps.stopped_s or 0.0
         else:
             self.usage = add_window(self.usage, self.device.cpus, self.before, reading)
         self.before = reading
         is_last = self.life.stop is not None
         if self.usage.time_s > 0.0 and (now >= self.next_s or is_last):
-            self.next_s = now + USAGE_S - 0.5  # between two looks, which are a second apart
+            self.next_s = now + told_after_s(self.usage.time_s) - EARLY_S
             yield self._record(now, is_last)
 
     def _look(self, now: float) -> Reading:
@@ -169,7 +179,7 @@ class UsageMeter:
         return sum(self.threads_ns.values()) * 1e-9 if self.threads_ns else None
 
     def _record(self, now: float, is_last: bool) -> records.Usage:
-        cgroup = account(self.folders)
+        cgroup, stopped_s = account(self.folders), self.gaps.stopped_s
         memory_bytes = cgroup.peak_bytes or cgroup.working_set_bytes
         if not self.folders and (now >= self.next_memory_s or is_last):
             memory_bytes = private_bytes(os.getpid(), self.root)
@@ -179,6 +189,7 @@ class UsageMeter:
             cpus_held=cgroup.cpu_limit_cores,
             memory_bytes=max(memory_bytes or 0, self.usage.memory_bytes or 0) or None,
             memory_held_bytes=cgroup.memory_limit_bytes,
+            stopped_s=None if stopped_s is None else round(stopped_s - self.stopped_before_s, 6),
             **self._grown(),
         )
         return self.usage
@@ -342,6 +353,8 @@ class TransfersMeter:
         """What others added to messages, and is not in `totals` yet."""
         self.totals: dict[Key, records.Transfers] = {}
         self.changed: set[Key] = set()
+        self.first_s: float | None = None
+        """When training was first looked at."""
         self.next_s = 0.0
 
     def inject(self, time_s: float, injection: Injection) -> None:
@@ -510,14 +523,16 @@ class TransfersMeter:
         return effective.at(since_s).latency_s if effective is self.own or self.delay == "netem" else 0.0
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Transfers]:
-        """Transfers that have changed, every ten seconds, and at the end."""
-        if began_s is not None:
-            if self.held_back:
-                self.held_back.look(now)
-            self._look_at_connections(now, began_s)
+        """Transfers that have changed, whenever a tenth of the time has been added, or ten seconds; and at the end."""
+        if began_s is None:
+            return
+        if self.held_back:
+            self.held_back.look(now)
+        self._look_at_connections(now, began_s)
         if now < self.next_s and self.life.stop is None:
             return
-        self.next_s = now + TRANSFERS_S - 0.5
+        self.first_s = now if self.first_s is None else self.first_s
+        self.next_s = now + told_after_s(now - self.first_s) - EARLY_S
         for key, extra_s in self.beside_s.items():
             self._change(key, beside_s=extra_s)
         self.beside_s.clear()

@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import msgspec
@@ -38,7 +38,7 @@ from edgebed.emulation.model.link_model import link_model_of
 from edgebed.emulation.namespaces import inside
 from edgebed.emulation.netlink import LinkReader
 from edgebed.emulation.readback import Delay, LinkMeter, Mechanism, StatedLink
-from edgebed.emulation.resources import InterfaceBytes
+from edgebed.emulation.resources import ROOT, InterfaceBytes, cgroup_folders, throttled_s
 from edgebed.emulation.tcp import IncomingCount
 from edgebed.metrics.discovery import Visits, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
@@ -58,6 +58,7 @@ from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
 from edgebed.runtimes.live.shell.connections import Connections
 from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.gaps import GapDetector
 from edgebed.runtimes.live.shell.held_back import HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.live.shell.lingering import linger
@@ -257,10 +258,13 @@ def _build(
     reporter.report()  # what the controller may not know of log and clock comes before the node is ready
     asking = {"data": data.router, "management": watch}
     metering.meters.append(RefusalMeter({name: end for name, end in asking.items() if end}))
+    gaps = GapDetector(partial(throttled_s, cgroup_folders(None, ROOT) if here.own_cgroup else {}))
+    gaps.start()
     connections_seen = ConnectionCounts(data.numbers)
     usage = UsageMeter(
-        plan, device, life, own_cgroup=here.own_cgroup, link=reader, connections=connections_seen if reader else None
-    )
+        plan, device, life, own_cgroup=here.own_cgroup, link=reader, gaps=gaps,
+        connections=connections_seen if reader else None,
+    )  # fmt: skip
     metering.meters.append(usage)
     if log and not log.problem:
         metering.meters.append(LogMeter(log, commits, life))

@@ -186,8 +186,8 @@ def _rules(runtime: Runtime, plan: Plan) -> dict[str, str]:
 
 
 def _without_nodes(summary: TrialSummary) -> TrialSummary:
-    """The summary without per-node detail, which is most of it, and without remarks, which pages leave out."""
-    fidelity = summary.fidelity and msgspec.structs.replace(summary.fidelity, nodes=(), remarks=())
+    """The summary without per-node detail, which is most of it, and without what pages leave out: remarks, evidence."""
+    fidelity = summary.fidelity and msgspec.structs.replace(summary.fidelity, nodes=(), remarks=(), evidence=())
     accounting = summary.accounting and msgspec.structs.replace(summary.accounting, lives=())
     return msgspec.structs.replace(summary, fidelity=fidelity, accounting=accounting)
 

@@ -1,4 +1,4 @@
-"""Warnings about a comparison: few or other seeds, other code, conditions not held."""
+"""Warnings about a comparison: few or other seeds, other code, conditions not held, or not known."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -89,7 +89,7 @@ def _troubles(member: ArmTrial) -> Iterator[str]:
     summary = member.trial.summary
     if summary.outcome == "diverged":
         yield f"{member.name} {outcome_text(summary)}"
-    if summary.fidelity and summary.fidelity.verdict == "degraded":
+    if summary.fidelity and summary.fidelity.verdict in ("degraded", "unknown"):
         reasons = summary.fidelity.lines
         more = f", and {count_text(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
         yield f"{member.name}: {reasons[0]}{more}"

@@ -41,9 +41,9 @@ def trial(runtime="process"):
     return records.Trial(scenario="s", trial="t", seed=1, runtime=runtime, nodes=6, parameters=10)
 
 
-def usage(time_s=20.0, cpu_s=2.0, starved_s=0.1, **more):
+def usage(time_s=20.0, cpu_s=2.0, starved_s=0.1, stopped_s=0.0, **more):
     """A node that did well."""
-    return records.Usage(time_s=time_s, cpu_s=cpu_s, starved_s=starved_s, **more)
+    return records.Usage(time_s=time_s, cpu_s=cpu_s, starved_s=starved_s, stopped_s=stopped_s, **more)
 
 
 def transfers(name="edge-0", direction="up", share=1.0, messages=100, asked_s=1.0, size=13_000, **more):

@@ -139,28 +139,46 @@ def told(**until_s):
     return {name: told_until(until_s.get(name, 60.0), name=name) for name in "abc"}
 
 
-@pytest.mark.parametrize(("until_s", "verdict"), [(60.0, "trusted"), (52.0, "trusted"), (48.0, "degraded")])
+LONG = (usage(time_s=60.0, cpu_s=6.0),)
+"""A node that was measured for a minute."""
+
+
+def heard(told, nodes=None):
+    """The verdict on a minute of which hosts told this."""
+    series = series_on_hosts(LONG, LONG, told=told, trained_s=60.0, nodes=present() if nodes is None else nodes)
+    return judge(plan_on_hosts(cpus=1.0), series)
+
+
+@pytest.mark.parametrize(
+    ("until_s", "verdict"), [(60.0, "trusted"), (54.0, "trusted"), (52.0, "unknown"), (48.0, "unknown")]
+)
 def test_a_host_that_was_not_observed_for_long_is_told(until_s, verdict):
     """Nobody knows whether it had cores to spare; a few records may be missing."""
-    fidelity = judge(plan_on_hosts(cpus=1.0), series_on_hosts(told=told(c=until_s), trained_s=60.0, nodes=present()))
+    fidelity = heard(told(c=until_s))
 
     assert fidelity.verdict == verdict
-    if verdict == "degraded":
-        assert fidelity.reasons[0].startswith("host c: it was not observed for 12.0 s")
+    if verdict == "unknown":
+        (reason,) = fidelity.reasons
+        assert reason.startswith(f"not observed for {60.0 - until_s:.1f} s of 60.0 s: load of host c; records of it")
 
 
 def test_a_host_that_was_never_heard_of_was_not_observed_at_all():
     """Its probe did not come up."""
     some = {name: records for name, records in told().items() if name != "c"}
-    (found,) = reasons(plan_on_hosts(cpus=1.0), series_on_hosts(told=some, trained_s=60.0, nodes=present()))
+    (found,) = heard(some).reasons
 
-    assert "host c: it was not observed for 60.0 s" in found
+    assert found.startswith("not observed for 60.0 s of 60.0 s: load of host c")
+
+
+def test_a_probe_may_take_ten_seconds_to_start_and_no_longer():
+    """It is a container, begun when training begins."""
+    assert heard(told() | {"c": told_until(60.0, 8.0)}).verdict == "trusted"
+    assert heard(told() | {"c": told_until(60.0, 12.0)}).verdict == "unknown"
 
 
 def test_a_gap_between_records_counts_without_the_time_that_a_record_covers():
     """The next one is about the two seconds before it."""
-    gap = told() | {"c": (*told_until(20.0), *told_until(60.0, 40.0))}
-    (found,) = reasons(plan_on_hosts(cpus=1.0), series_on_hosts(told=gap, trained_s=60.0, nodes=present()))
+    (found,) = heard(told() | {"c": (*told_until(20.0), *told_until(60.0, 40.0))}).reasons
 
     assert "not observed for 20.0 s" in found
 
@@ -169,11 +187,10 @@ def test_a_gap_between_records_counts_without_the_time_that_a_record_covers():
 def test_a_host_whose_nodes_are_gone_is_not_missed(state):
     """It was killed, or cut off; of its nodes' deaths other rules tell, of those that nobody asked for."""
     gone = [(22.0 + k, records.Node(name=name, state=state)) for k, name in enumerate(("edge-2", "edge-3"))]
-    series = series_on_hosts(told=told(c=20.0), trained_s=60.0, nodes=[*present(), *gone])
-    half = dataclasses.replace(series, nodes=series.nodes[:-1])
+    whole, half = (heard(told(c=20.0), [*present(), *some]) for some in (gone, gone[:-1]))
 
-    assert not any("observed" in reason for reason in reasons(plan_on_hosts(cpus=1.0), series))
-    assert any("host c: it was not observed for 40.0 s" in reason for reason in reasons(plan_on_hosts(cpus=1.0), half))
+    assert not any("load of host c" in text for text in (*whole.reasons, *whole.remarks))
+    assert any("not observed for 40.0 s of 60.0 s: load of host c" in text for text in (*half.reasons, *half.remarks))
 
 
 # --- the network between hosts ----------------------------------------------------------------------------------------

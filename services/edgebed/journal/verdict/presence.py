@@ -1,0 +1,129 @@
+"""When each node took part in training, and until when it could tell what it measured of itself. Pure.
+
+A node tells every second at first, later whenever a tenth has been added: so of a node that is killed at any time, all
+is known but that last part.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from edgebed.journal.series import Series
+from edgebed.journal.series_faults import RETURNS
+
+LOOK_S = 1.0
+"""Seconds between two looks of a node at itself."""
+TOLD_AFTER_MAX_S = 10.0
+TOLD_AFTER_SHARE = 0.1
+SILENCED_BY = ("kill", "memory", "freeze", "cut")
+"""Actions after which a node may tell nothing any more."""
+ENDS = ("stopped", "died", "missing")
+OUT_OF_REACH = "unresponsive"
+ANEW = ("expected", "started", "joined")
+"""States of a node that is built: the one that was there before is gone."""
+
+
+class Span(NamedTuple):
+    """A part of the training, in seconds since it began."""
+
+    since_s: float
+    until_s: float
+
+    @property
+    def length_s(self) -> float:
+        """The length of the part; 0 where it ends before it begins."""
+        return max(0.0, self.until_s - self.since_s)
+
+    def within(self, others: "Iterable[Span]") -> float:
+        """Seconds of the part that are in others, which do not overlap."""
+        return sum(Span(max(self.since_s, each.since_s), min(self.until_s, each.until_s)).length_s for each in others)
+
+
+class Life(NamedTuple):
+    """The training of one incarnation of a node."""
+
+    span: Span
+    told: bool
+    """Whether the node told what it measured until its end: it was not killed, nor frozen or cut off to the end."""
+
+    @property
+    def owed(self) -> Span:
+        """The part of which the node's records are owed: what was measured last dies with the node."""
+        since_s, until_s = self.span
+        lost_s = 0.0 if self.told else told_after_s(self.span.length_s) + LOOK_S
+        return Span(since_s, max(since_s, until_s - lost_s))
+
+
+def told_after_s(time_s: float) -> float:
+    """Seconds after which a node that has measured itself for `time_s` tells of it again."""
+    return min(TOLD_AFTER_MAX_S, max(LOOK_S, TOLD_AFTER_SHARE * time_s))
+
+
+class Presence:
+    """When each node of a trial took part in training."""
+
+    def __init__(self, series: Series) -> None:
+        self.series = series
+        self._states: dict[str, list[tuple[float, str]]] = {}
+        self.done: dict[str, list[tuple[float, str]]] = {}
+        """What was done to each node on purpose, as (t, action), in order."""
+        for t, node in series.nodes:
+            self._states.setdefault(node.name, []).append((t, node.state))
+        for each in sorted(series.faults, key=lambda each: each.t):
+            if each.was_done:
+                self.done.setdefault(each.record.target, []).append((each.t, each.record.action))
+
+    def lives(self, node: str, *also_ends: str) -> tuple[Life, ...]:
+        """A node's lives in training; one of whose states nothing is known took part all the time.
+
+        `also_ends`: further states that end a life, beside those in which the node is gone.
+        """
+        series, states = self.series, self._states.get(node, [])
+        known = {state for _, state in states}
+        if "running" not in known:
+            whole = Life(Span(0.0, series.trained_s), told=series.ended is not None)
+            return () if known & {"died", "missing"} else (whole,)
+        events = sorted(states + self.done.get(node, []), key=lambda event: event[0])
+        return tuple(_lives(events, series, (*ENDS, *ANEW, *also_ends)))
+
+    def frozen_s(self, node: str) -> float:
+        """Seconds of training for which a node was frozen as asked, by a fault or by hand."""
+        total_s, since_s = 0.0, None
+        for t, action in [*self.done.get(node, []), (self.series.trained_s, "thaw")]:
+            if action == "freeze" and since_s is None:
+                since_s = t
+            elif since_s is not None and action in ("thaw", "kill", "memory"):
+                total_s, since_s = total_s + max(0.0, t - since_s), None
+        return total_s
+
+
+def _lives(events: Iterable[tuple[float, str]], series: Series, ends: Sequence[str]) -> Iterator[Life]:
+    """Lives between a node's changes of state, and what was done to it: (t, state or action), in order."""
+    since_s: float | None = None
+    silent_s: float | None = None
+    for t, what in events:
+        if what == "running" and since_s is None:
+            since_s, silent_s = t, None
+        elif what in SILENCED_BY:
+            silent_s = t if silent_s is None else silent_s
+        elif what in RETURNS:
+            silent_s = None
+        elif since_s is not None and what in ends:
+            until_s = _last_heard_s(series, t) if what in ANEW else t
+            yield _life(since_s, until_s, silent_s, series, told=what == "stopped")
+            since_s = None
+    if since_s is not None:
+        yield _life(since_s, series.trained_s, silent_s, series, told=series.ended is not None)
+
+
+def _life(since_s: float, until_s: float, silent_s: float | None, series: Series, *, told: bool) -> Life:
+    """A life, as far as it is training."""
+    if silent_s is not None:
+        until_s, told = min(until_s, silent_s), False
+    return Life(Span(max(0.0, since_s), max(0.0, min(until_s, series.trained_s))), told=told)
+
+
+def _last_heard_s(series: Series, before_s: float) -> float:
+    """When anything was last heard before a time at which nodes are built anew, and it is not known when they ended."""
+    loads = [t for told in series.hosts.values() for t, _ in told if t < before_s]
+    updates = [float(t) for t in series.updates.t[series.updates.t < before_s][-1:]]
+    return max([0.0, *loads, *updates])

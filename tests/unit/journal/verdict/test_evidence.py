@@ -1,0 +1,342 @@
+"""Evidence is owed: what was asked for and not measured for nine tenths of the time is unknown, and never trusted."""
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.core import records
+from edgebed.core.plan import LinkPlan
+from edgebed.journal.journal import JournalWriter
+from edgebed.journal.series import Series
+from edgebed.journal.verdict.fidelity import TOO_SHORT, judge
+from edgebed.journal.verdict.presence import told_after_s
+
+from .conftest import GIB, MBIT, TEN_MBIT, WORKERS, held, host, plan_of, series_of, transfers, trial, usage
+
+TRAINED_S = 30.0
+NINE_TENTHS = 0.9
+PLAN = plan_of({"link": TEN_MBIT}, link=TEN_MBIT, cpus=0.5, memory_bytes=GIB)
+MEASURED = (records.Link, records.Usage, records.Transfers, records.HostLoad)
+NODES = ("server", *WORKERS)
+
+
+def told_at():
+    """When a node tells of itself: every second at first, then whenever a tenth was added, and at the end."""
+    t = 0.0
+    while t < TRAINED_S:
+        t = min(TRAINED_S, t + told_after_s(t))
+        yield t
+
+
+def entries(**of_usage):
+    """The journal of a trial in which all was measured and as asked: (t, node, record)."""
+    yield -1.0, "controller", records.Node(name="server", state="started")
+    yield from ((0.0, "controller", records.Node(name=name, state="running", incarnation=1)) for name in NODES)
+    yield from ((0.1, name, held()) for name in NODES)
+    for step in range(60):
+        for place, name in enumerate(WORKERS):
+            version = step * len(WORKERS) + place + 1
+            yield 0.5 * (step + 1), "server", records.Update(
+                worker=name, incarnation=1, step=step, version=version, base=version - 1, staleness=0, entries=1,
+                bits=8, bytes=13_000, loss=1.0,
+            )  # fmt: skip
+    for t in told_at():
+        used = {"memory_bytes": GIB // 2, "throttled_s": 0.0, "cpus_held": 0.5, "memory_held_bytes": GIB} | of_usage
+        for name in WORKERS:
+            yield t, name, usage(time_s=t, cpu_s=0.1 * t, starved_s=0.01 * t, **used)
+            took = {"messages": int(2 * t), "asked_s": 0.02 * t}
+            yield t, "server", transfers(name, "up", **took)
+            yield t, name, transfers(name, "down", **took)
+        yield t, "server", usage(time_s=t, cpu_s=0.1 * t)
+    yield from ((2.0 * (k + 1), "controller", host()) for k in range(int(TRAINED_S / 2)))
+    yield TRAINED_S, "server", records.Traffic(ingress_payload=1, egress_payload=1, pulls=240)
+    yield TRAINED_S, "server", records.Finished(version=240, reason="30 s have passed")
+    yield TRAINED_S + 0.1, "controller", records.Ended(outcome="completed", reason="30 s have passed")
+
+
+WHOLE = tuple(entries())
+
+
+@pytest.fixture(scope="session")
+def judged(tmp_path_factory):
+    """The verdict on a journal with these entries, in seconds since training began."""
+
+    def judged(said, plan=PLAN, runtime="process"):
+        path = tmp_path_factory.mktemp("journal") / "events.jsonl"
+        with JournalWriter(path) as journal:
+            journal.write_many(
+                [(10.0, "controller", trial(runtime)), *((10.0 + t, node, each) for t, node, each in said)]
+            )
+        return judge(plan, Series.from_journal(path))
+
+    return judged
+
+
+def test_a_trial_that_was_measured_all_the_time_is_trusted_and_says_by_what(judged):
+    """A row for each condition, class and source, with the node of which the least was seen."""
+    fidelity = judged(WHOLE)
+    rows = {(row.condition, row.subject): row for row in fidelity.evidence}
+
+    assert (fidelity.verdict, fidelity.reasons) == ("trusted", ())
+    assert {subject for _, subject in rows} == {"edge", "server", "the host"}
+    assert {condition for condition, subject in rows if subject == "edge"} == {
+        "uplink rate", "downlink rate", "MTU", "time of pushes", "time of models", "CPU cap", "promised core",
+        "memory cap", "stops",
+    }  # fmt: skip
+    assert rows["uplink rate", "edge"].measured_by == "read back by the node from tc"
+    assert rows["CPU cap", "edge"].measured_by == "its cgroup"
+    assert rows["load", "the host"].nodes == 0
+    assert all(row.share == 1.0 and not row.node for row in fidelity.evidence)
+    assert rows["promised core", "edge"].nodes == len(WORKERS)
+
+
+def test_a_simulation_owes_no_evidence(judged):
+    """Nothing is measured there."""
+    assert judged(WHOLE, runtime="simulation").evidence == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [
+        (records.HostLoad, ["load of the host; records of it are missing"]),
+        (
+            records.Link,
+            [
+                "uplink rate and downlink rate of server; records of what holds the link are missing",
+                "uplink rate and downlink rate of all 4 nodes of edge; records of what holds the link are missing",
+            ],
+        ),
+        (
+            records.Transfers,
+            ["time of pushes and time of models of all 4 nodes of edge; records of how long messages took are missing"],
+        ),
+    ],
+)
+def test_a_source_that_told_nothing_is_named_with_what_it_would_have_measured(judged, kind, what):
+    """For all of the training; ten nodes that lack the same have one line."""
+    fidelity = judged([entry for entry in WHOLE if not isinstance(entry[2], kind)])
+    texts = [text.removeprefix("not observed for 30.0 s of 30.0 s: ") for text in fidelity.reasons]
+
+    if kind is records.Link:
+        assert fidelity.verdict == "degraded", "nothing held the link, as far as is known"
+        texts = [each.removeprefix("not observed for 30.0 s of 30.0 s: ") for each in fidelity.remarks]
+    else:
+        assert fidelity.verdict == "unknown"
+    assert len(texts) == len(what)
+    assert all(text.startswith(each) for text, each in zip(texts, what, strict=True))
+
+
+def test_what_a_node_used_is_what_most_conditions_rest_on(judged):
+    """All that it would have measured is in one line."""
+    (reason,) = judged(
+        [entry for entry in WHOLE if not (entry[1] == "edge-1" and isinstance(entry[2], records.Usage))]
+    ).reasons
+
+    assert reason == (
+        "not observed for 30.0 s of 30.0 s: uplink rate, downlink rate, MTU, CPU cap, promised core, memory cap and "
+        "stops of edge-1; records of what was used are missing"
+    )
+
+
+@pytest.mark.parametrize(
+    ("field", "what"),
+    [
+        ("starved_s", "promised core of all 4 nodes of edge; the kernel did not tell how long threads waited"),
+        ("stopped_s", "stops of all 4 nodes of edge; the journal does not tell"),
+        ("memory_bytes", "memory cap of all 4 nodes of edge; the kernel did not tell it"),
+    ],
+)
+def test_what_a_kernel_or_an_old_journal_does_not_tell_is_unknown(judged, field, what):
+    """As schedstat, which not every kernel has."""
+    without = [
+        (t, node, msgspec.structs.replace(each, **{field: None}))
+        if isinstance(each, records.Usage) and node != "server" else (t, node, each)
+        for t, node, each in WHOLE
+    ]  # fmt: skip
+    fidelity = judged(without)
+
+    assert fidelity.verdict == "unknown"
+    assert [text.startswith(f"not observed for 30.0 s of 30.0 s: {what}") for text in fidelity.reasons] == [True]
+
+
+def test_what_did_not_hold_goes_before_what_is_not_known(judged):
+    """Degraded, and what was not observed is a remark; without a finding it is the reason."""
+    late = [
+        (t, node, msgspec.structs.replace(each, starved_s=each.time_s) if isinstance(each, records.Usage) else each)
+        for t, node, each in WHOLE
+        if not isinstance(each, records.HostLoad)
+    ]
+    fidelity = judged(late)
+
+    assert (fidelity.verdict, fidelity.causes) == ("degraded", ("host CPU",))
+    assert any(text.startswith("not observed for 30.0 s of 30.0 s: load of the host") for text in fidelity.remarks)
+    assert not any("not observed" in text for text in fidelity.reasons)
+
+
+def test_what_was_not_asked_for_owes_nothing(judged):
+    """Nodes without links and caps are trusted, whatever was measured of them; memory does not mind a busy host."""
+    nothing = [entry for entry in WHOLE if not isinstance(entry[2], MEASURED)]
+
+    assert judged(nothing, plan_of()).verdict == "trusted"
+    assert judged(nothing, plan_of()).evidence == ()
+    assert {row.condition for row in judged(WHOLE, plan_of(memory_bytes=GIB)).evidence} == {"memory cap"}
+    assert judged(nothing, plan_of(cpus=0.5)).verdict == "unknown"
+
+
+def test_a_link_that_the_transport_holds_is_stated_and_measured_by_messages(judged):
+    """Nothing reads it back; and nobody knows of an MTU."""
+    link = LinkPlan(uplink_bit_s=10 * MBIT, latency_s=0.01)
+    said = [
+        (t, node, held(link, "model", delay="line") if isinstance(each, records.Link) else each)
+        for t, node, each in WHOLE
+    ]
+    rows = {
+        row.condition: row.measured_by for row in judged(said, plan_of(link=link)).evidence if row.subject == "edge"
+    }
+
+    assert rows["uplink rate"] == rows["latency"] == "stated by the node, which holds it itself"
+    assert rows["time of pushes"] == "messages"
+    assert "downlink rate" not in rows
+    assert "MTU" not in rows
+
+
+def test_training_that_nobody_measured_for_it_was_too_short_says_so():
+    """Rather than list all that is missing; with ten seconds it has to."""
+    plan, said = plan_of(cpus=0.5), series_of()
+
+    assert judge(plan, said).reasons == (TOO_SHORT,)
+
+
+# --- nodes that come and go -------------------------------------------------------------------------------------------
+
+
+def with_fate(name, *fate, until_s=TRAINED_S):
+    """The whole journal, with what befell a node, which measured itself until then."""
+    own = [(t, node, each) for t, node, each in WHOLE if node == name and t > until_s]
+    return sorted([*(entry for entry in WHOLE if entry not in own), *fate], key=lambda entry: entry[0])
+
+
+def state(t, name, state, incarnation=1):
+    """A node's change of state."""
+    return t, "controller", records.Node(name=name, state=state, incarnation=incarnation)
+
+
+def fault(t, action, target):
+    """Something done on purpose."""
+    return t, "controller", records.Fault(name="f-1", action=action, target=target, asked_s=10.0 + t)
+
+
+def test_a_node_that_was_killed_owes_nothing_after_its_death(judged):
+    """Nor what it measured last, which died with it; it owes all that was before."""
+    fate = fault(20.5, "kill", "edge-1"), state(20.6, "edge-1", "died")
+
+    assert judged(with_fate("edge-1", *fate, until_s=19.0)).verdict == "trusted"
+    assert judged(with_fate("edge-1", *fate, until_s=12.0)).verdict == "unknown"
+
+
+@pytest.mark.parametrize("action", ["freeze", "cut"])
+def test_a_node_that_was_frozen_or_cut_off_to_the_end_owes_nothing_meanwhile(judged, action):
+    """It could not tell; one to which nothing was done could."""
+    silent = state(22.0, "edge-1", "unresponsive")
+
+    assert judged(with_fate("edge-1", fault(20.5, action, "edge-1"), silent, until_s=19.0)).verdict == "trusted"
+    assert judged(with_fate("edge-1", silent, until_s=19.0)).verdict == "unknown"
+
+
+def test_lives_add_up(judged):
+    """A node that was started anew tells of its second life what it did not of its first, and owes both."""
+    again = [state(15.0, "edge-1", "joined", 2), state(16.0, "edge-1", "running", 2), (16.1, "edge-1", held())]
+    fate = (fault(12.0, "kill", "edge-1"), state(12.1, "edge-1", "died"), *again)
+    second = [
+        (16.0 + t, "edge-1", msgspec.structs.replace(each)) for t, node, each in WHOLE
+        if node == "edge-1" and isinstance(each, records.Usage) and t <= 14.0
+    ]  # fmt: skip
+    down = [(30.0, "edge-1", transfers("edge-1", "down", messages=28, asked_s=0.28))]
+
+    assert judged(with_fate("edge-1", *fate, *second, *down, until_s=11.5)).verdict == "trusted"
+    assert judged(with_fate("edge-1", *fate, *down, until_s=11.5)).verdict == "unknown"
+
+
+# --- nodes that stood still -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("stopped_s", "verdict"), [(1.0, "trusted"), (1.5, "trusted"), (1.6, "degraded")])
+def test_a_node_that_stood_still_unasked_degrades(judged, stopped_s, verdict):
+    """For more than a twentieth of the training."""
+    fidelity = judged(tuple(entries(stopped_s=stopped_s)))
+
+    assert fidelity.verdict == verdict
+    if verdict == "degraded":
+        (reason,) = fidelity.reasons
+        assert reason.startswith(
+            "stopped: all 4 nodes of edge stood still for 1.6 s of 30.0 s (5.3 %), which no fault asked for; perhaps"
+        )
+        assert fidelity.causes == ("stopped",)
+
+
+def test_a_node_that_was_frozen_as_asked_stood_still_for_so_long(judged):
+    """What is beyond it nobody asked for."""
+    froze = [fault(5.0, "freeze", "edge-1"), fault(9.0, "thaw", "edge-1")]
+
+    def stood_still(stopped_s):
+        return [
+            (t, node, msgspec.structs.replace(each, stopped_s=min(t, stopped_s)))
+            if node == "edge-1" and isinstance(each, records.Usage) else (t, node, each)
+            for t, node, each in sorted([*WHOLE, *froze], key=lambda entry: entry[0])
+        ]  # fmt: skip
+
+    assert judged(stood_still(4.0)).verdict == "trusted"
+    assert judged(stood_still(7.0)).causes == ("stopped",)
+
+
+# --- laws -------------------------------------------------------------------------------------------------------------
+
+
+def is_covered(said):
+    """Whether what is left of the whole journal tells of nine tenths of the training, counted independently."""
+    used, counted, loads = {}, {}, 0
+    for t, node, each in said:
+        if isinstance(each, records.Usage):
+            used[node] = t
+        elif isinstance(each, records.Transfers):
+            counted[each.name, each.direction] = each.messages
+        loads += isinstance(each, records.HostLoad)
+    least_s = NINE_TENTHS * TRAINED_S
+    links = {node for _, node, each in said if isinstance(each, records.Link)}
+    return (
+        all(used.get(name, 0.0) >= least_s for name in NODES)
+        and all(counted.get((name, way), 0) >= NINE_TENTHS * 60 for name in WORKERS for way in ("up", "down"))
+        and 2.0 * loads >= least_s
+        and links == set(NODES)
+    )
+
+
+NAMES = [kind.__name__ for kind in MEASURED]
+
+
+def source_of(entry):
+    """Who told, and of whom."""
+    return entry[1], getattr(entry[2], "name", "")
+
+
+@pytest.mark.parametrize("name", [*NAMES, "all"])
+@given(data=st.data())
+def test_whatever_records_are_missing_trust_stays_where_nine_tenths_are_covered_and_nowhere_else(judged, name, data):
+    """Here and there, or of some sources for a while; what is missing makes no condition worse than unknown."""
+    places = [
+        place for place, (_, _, each) in enumerate(WHOLE)
+        if type(each).__name__ == name or (name == "all" and isinstance(each, MEASURED))
+    ]  # fmt: skip
+    gone = data.draw(st.sets(st.sampled_from(places), max_size=4), label="here and there")
+    sources = data.draw(st.sets(st.sampled_from(sorted({source_of(WHOLE[place]) for place in places}))), label="of")
+    since_s = data.draw(st.sampled_from([0.0, 2.5, 13.0, 24.5, 26.5, 27.5]), label="since")
+    until_s = data.draw(st.sampled_from([5.5, 24.5, TRAINED_S]), label="until")
+    gone |= {place for place in places if source_of(WHOLE[place]) in sources and since_s <= WHOLE[place][0] <= until_s}
+    left = [entry for place, entry in enumerate(WHOLE) if place not in gone]
+    fidelity = judged(left)
+
+    assert (fidelity.verdict == "trusted") == is_covered(left)
+    assert not [
+        reason for reason in fidelity.reasons if fidelity.verdict == "degraded" and "nothing held" not in reason
+    ]

@@ -1,0 +1,76 @@
+"""Gaps of a node's own clock: a process that is stopped from outside notices it, one that is busy or waits does not."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edgebed.runtimes.live.shell.gaps import GAP_MIN_S, GapDetector, gap_s
+
+NODE = textwrap.dedent(
+    """
+    import sys, time
+    from edgebed.runtimes.live.shell.gaps import GapDetector
+    detector = GapDetector()
+    detector.start()
+    print("begun", flush=True)
+    until_s = time.monotonic() + 2.4
+    while time.monotonic() < until_s:
+        sum(range(10_000)) if sys.argv[1] == "computing" else time.sleep(0.01)
+    detector.close()
+    print(detector.stopped_s)
+    """
+)
+
+
+def test_a_process_that_is_stopped_in_bursts_notices_it_and_those_beside_it_do_not():
+    """Whether it computes or sleeps; what the others wait for a core is none, with two that compute all the time."""
+    nodes = {
+        (what, is_stopped): subprocess.Popen([sys.executable, "-c", NODE, what], stdout=subprocess.PIPE, text=True)
+        for what in ("computing", "sleeping") for is_stopped in (True, False)
+    }  # fmt: skip
+    for node in nodes.values():
+        assert node.stdout.readline() == "begun\n"
+    stopped = [node for (_, is_stopped), node in nodes.items() if is_stopped]
+    for number in (signal.SIGSTOP, signal.SIGCONT) * 2:
+        for node in stopped:
+            os.kill(node.pid, number)
+        time.sleep(0.5)
+    told = {which: float(node.communicate(timeout=60)[0]) for which, node in nodes.items()}
+
+    assert told["computing", False] == told["sleeping", False] == 0.0
+    for what in ("computing", "sleeping"):
+        assert 0.3 < told[what, True] < 2.0, "of a second in all; each stop is noticed but for a sleep of 0.2 s at most"
+
+
+@given(late_s=st.floats(0.0, 100.0), explained_s=st.floats(0.0, 100.0))
+def test_a_gap_is_what_nothing_explains(late_s, explained_s):
+    """Never more than the lateness, and nothing that is too short to tell."""
+    found = gap_s(late_s, explained_s)
+
+    assert found == 0.0 or GAP_MIN_S <= found <= late_s
+    assert gap_s(late_s, late_s) == 0.0
+
+
+def test_a_kernel_without_schedstat_cannot_tell_a_stop_from_waiting(monkeypatch, tmp_path):
+    """Nothing is claimed then."""
+    monkeypatch.setattr("edgebed.runtimes.live.shell.gaps.MAIN_THREAD", tmp_path / "schedstat")
+    detector = GapDetector()
+    detector.start()
+    detector.close()
+
+    assert detector.stopped_s is None
+
+
+@pytest.mark.parametrize("throttled_s", [None, 3.0])
+def test_what_its_own_cap_holds_back_is_no_gap(throttled_s):
+    """It is among what explains that the process was late."""
+    detector = GapDetector(lambda: throttled_s)
+
+    assert detector._explained_s() >= (throttled_s or 0.0)
