@@ -293,7 +293,7 @@ class Flows(Generic[Subject]):
             passing = shared_rates(paths, limited, near, sorted(ahead, key=lambda number: flows[number].place()))
             return passing, passing
         coming = shared_rates(paths, limited, near)
-        left: dict[Lane | Flow[Subject], float] = {**limited}
+        left: dict[Lane | Flow[Subject], float] = dict(limited.items())
         queued: list[Path[Lane | Flow[Subject]]] = [Path(path.lanes, path.back, path.ack_share) for path in paths]
         for number in sorted(slow):
             flow, path = flows[number], paths[number]

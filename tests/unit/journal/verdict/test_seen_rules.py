@@ -8,7 +8,7 @@ from edgebed.core import records
 from edgebed.journal.series import Series
 from edgebed.journal.series_seen import Sighting, Sightings
 from edgebed.journal.verdict.fidelity import _observed, judge
-from edgebed.journal.verdict.seen_rules import NOBODY, unread
+from edgebed.journal.verdict.seen_rules import NOBODY, SEEN_RULES, unread
 
 from .conftest import WELL, WORKERS, done, held, plan_of, series_of, with_faults
 
@@ -35,8 +35,9 @@ def reasons(*lines, told=OWN, plan=CAPPED, faults=()):
     for line in lines:
         found[line.name] = (*found.get(line.name, ()), Sighting(line, line, told))
     series = with_faults(series_of(WELL, WELL), *faults)
-    fidelity = judge(plan, dataclasses.replace(series, seen=found, finished_t=100.0))
-    return fidelity.reasons, fidelity.remarks
+    trial = _observed(plan, dataclasses.replace(series, seen=found, finished_t=100.0))
+    findings = [finding for rule in SEEN_RULES for finding in rule(trial)]
+    return tuple(tuple(each.text for each in findings if each.is_fault is fault) for fault in (True, False))
 
 
 def test_what_agrees_degrades_nothing():

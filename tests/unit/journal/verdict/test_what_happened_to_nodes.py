@@ -17,6 +17,7 @@ from .conftest import (
     WORKERS,
     done,
     held,
+    host,
     plan_of,
     series_of,
     transfers,
@@ -66,7 +67,8 @@ def test_a_launch_takes_the_time_that_it_takes():
 @pytest.mark.parametrize("target", ["edge-0", "server"])
 def test_messages_of_a_frozen_node_are_late_by_no_more_than_the_freeze(target):
     """Nor those to a frozen server, of anybody; those of others are late, and what a freeze does not explain is."""
-    series = dataclasses.replace(series_of([usage(), held(), LATE], WELL), last_t=20.0, finished_t=20.0)
+    said = series_of([usage(), held(), LATE], WELL, [host()] * 10)
+    series = dataclasses.replace(said, last_t=20.0, finished_t=20.0)
     frozen, thawed = done("freeze", target, asked_t=5.0), done("thaw", target, asked_t=5.5)
     plan = plan_of(link=TEN_MBIT)
     fidelity = judge(plan, with_faults(series, frozen, thawed))
