@@ -280,14 +280,14 @@ def _of_hosts(plan: Plan, presence: Presence) -> Iterator[Claim]:
 
 
 def _presences(plan: Plan, presence: Presence) -> dict[str, list[Span]]:
-    """For each host, when any node took part there; the machine that is alone matters all the time."""
+    """For each host, when any node took part there; of several, one whose nodes are out of reach may be so itself."""
     series, found = presence.series, dict[str, list[Span]]()
-    if series.hosts.keys() == {""} or not any(node.host for node in plan.nodes):
-        return {"": [Span(0.0, series.trained_s)]}
+    is_alone = series.hosts.keys() == {""} or not any(node.host for node in plan.nodes)
     for node in plan.nodes:
-        if node.host and node.role != "evaluator":
-            lives = presence.lives(node.node, OUT_OF_REACH)
-            found.setdefault(node.host, []).extend(_of_life(life, series.trained_s) for life in lives)
+        if node.role != "evaluator" and (is_alone or node.host):
+            lives = presence.lives(node.node, *(() if is_alone else (OUT_OF_REACH,)))
+            spans = (_of_life(life, series.trained_s) for life in lives)
+            found.setdefault("" if is_alone else node.host, []).extend(spans)
     return {host: _merged(spans) for host, spans in sorted(found.items())}
 
 

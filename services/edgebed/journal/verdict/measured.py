@@ -3,7 +3,7 @@
 Pure, and without a judgement: `fidelity.py` judges these rows. None: not asked, or not measured.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -240,9 +240,12 @@ def _delay_s(ends: Sequence[records.Transfers]) -> float | None:
     return None if received is None else round(received + (sent or 0.0), 6)
 
 
-def _differences(links: Iterable[records.Link]) -> tuple[str, ...]:
-    """The first difference of each direction, over all incarnations of a node."""
+def _differences(links: Sequence[records.Link]) -> tuple[str, ...]:
+    """The first difference of each direction, and of the MTU, over all incarnations of a node and between them."""
     found: dict[str, str] = {}
+    mtus = list(dict.fromkeys(link.mtu or MTU for link in links))
+    if len(mtus) > 1:
+        found["MTU"] = f"MTU: the interface takes packets of {mtus[1]:,} bytes, in an earlier life of {mtus[0]:,}"
     for text in (each for link in links for each in link.differences):
         found.setdefault(text.partition(":")[0], text)
     return tuple(found.values())

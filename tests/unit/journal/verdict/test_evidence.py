@@ -21,6 +21,10 @@ MEASURED = (records.Link, records.Usage, records.Transfers, records.HostLoad)
 NODES = ("server", *WORKERS)
 
 
+CAPPED = {"memory_bytes": GIB // 2, "throttled_s": 0.0, "cpus_held": 0.5, "memory_held_bytes": GIB}
+"""What a worker has of its cgroup."""
+
+
 def told_at():
     """When a node tells of itself: every second at first, then whenever a tenth was added, and at the end."""
     t = 0.0
@@ -42,7 +46,7 @@ def entries(**of_usage):
                 bits=8, bytes=13_000, loss=1.0,
             )  # fmt: skip
     for t in told_at():
-        used = {"memory_bytes": GIB // 2, "throttled_s": 0.0, "cpus_held": 0.5, "memory_held_bytes": GIB} | of_usage
+        used = CAPPED | of_usage
         for name in WORKERS:
             yield t, name, usage(time_s=t, cpu_s=0.1 * t, starved_s=0.01 * t, **used)
             took = {"messages": int(2 * t), "asked_s": 0.02 * t}
@@ -256,6 +260,21 @@ def test_lives_add_up(judged):
 
     assert judged(with_fate("edge-1", *fate, *second, *down, until_s=11.5)).verdict == "trusted"
     assert judged(with_fate("edge-1", *fate, *down, until_s=11.5)).verdict == "unknown"
+
+
+def test_a_trial_that_was_resumed_owes_nothing_of_the_time_between(judged):
+    """Its controller was gone, and all nodes with it; each part of it was observed."""
+    first = [entry for entry in WHOLE if entry[0] < 20.0]
+    again = [state(40.0, name, each, 2) for each in ("expected", "joined", "running") for name in NODES]
+    last = [(40.1, name, held()) for name in NODES]
+    for t in range(1, 11):
+        last += [(40.0 + t, name, usage(time_s=float(t), **CAPPED)) for name in WORKERS]
+        last += [(40.0 + t, "server", usage(time_s=float(t)))]
+        last += [(40.0 + t, "controller", host())] if t % 2 == 0 else []
+    last += [(50.0, "server", records.Finished(version=160, reason="enough"))]
+    fidelity = judged([*first, (40.0, "controller", trial()), *again, *last, (50.1, *WHOLE[-1][1:])])
+
+    assert (fidelity.verdict, fidelity.reasons) == ("trusted", ())
 
 
 # --- nodes that stood still -------------------------------------------------------------------------------------------

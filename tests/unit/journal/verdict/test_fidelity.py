@@ -127,6 +127,19 @@ def test_a_trace_that_falls_behind_is_one_finding_for_each_direction():
     assert down.startswith("link: the downlink of 2 of 4 nodes of edge")
 
 
+def test_an_mtu_that_another_life_found_is_a_difference():
+    """What was changed while the node was away it would take for what was asked."""
+    said = series_of(WELL, WELL)
+    said.links["edge-1"] = (held(), held(mtu=400))
+    said.links.update({name: (held(mtu=1450), held(mtu=1450)) for name in WORKERS if name != "edge-1"})
+    (reason,) = judge(plan_of(link=TEN_MBIT), said).reasons
+
+    assert reason.startswith(
+        "link: the MTU of edge-1 was not as asked in one look (edge-1: the interface takes packets of 400 bytes, in an "
+        "earlier life of 1,500)"
+    )
+
+
 @pytest.mark.parametrize("mechanism", ["none", ""])
 def test_a_link_that_nothing_holds_degrades(mechanism):
     """It was asked for."""
