@@ -124,6 +124,7 @@ def test_a_cap_changes_while_a_node_computes_and_goes(real):
             held.append(real.account("edge-0").cpu_limit_cores)
 
     assert held == [0.5, 0.1, None, 0.25]
+    assert real.capped == {"edge-0": 0.25}
 
 
 def test_what_a_node_did_in_an_earlier_life_is_not_its_own(real):

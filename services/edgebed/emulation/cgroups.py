@@ -80,13 +80,13 @@ class Cgroups:
     def cap_cpus(self, node: str, cpus: float | None) -> None:
         """Cap a node's CPU from now on; None: no cap. Raises InfrastructureError where the kernel refuses."""
         folders = self.folders(node)
-        self.capped[node] = cpus
         quota_us = None if cpus is None else cpu_quota_us(cpus)
         if self.version == 2:
             _write(folders[""] / "cpu.max", f"{quota_us or 'max'} {CPU_PERIOD_US}")
         else:
             _write(folders["cpu"] / "cpu.cfs_period_us", str(CPU_PERIOD_US))
             _write(folders["cpu"] / "cpu.cfs_quota_us", str(quota_us or -1))
+        self.capped[node] = cpus
 
     def begin_incarnation(self, node: str) -> None:
         """Prepare for a new process of the node: what an earlier one did is not to be taken for its own."""

@@ -68,6 +68,11 @@ def test_every_record_has_words(kind):
             "link held by tc on eth1: up 1 mbit (held 2 mbit), down unlimited, latency 0.02 s",
         ),
         (
+            records.Seen(name="edge-0", time_s=10.0, cpu_s=1.0, cpu_error_s=0.05, uplink_bytes=2 * 10**6, differed=3,
+                         differences=("link: x",), unread=()),
+            "edge-0 seen from outside for 10.0 s: 1.00 s ± 0.05 s of CPU time, 2 MB up, 3 looks differed: link: x",
+        ),
+        (
             records.Refused(peer="edge-0~1", worker="edge-0", code="late", reason="its round is over", step=7),
             "refused push 7 of edge-0, late: its round is over",
         ),

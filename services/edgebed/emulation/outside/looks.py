@@ -24,7 +24,7 @@ class Quota(NamedTuple):
     """Periods until now in which the quota was used up."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Look:
     """What was read of a node at some moment between two times; None: it cannot be read."""
 

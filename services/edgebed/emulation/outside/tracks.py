@@ -144,9 +144,10 @@ class Track:
             return None
         since = self.base[1]
         grown = {name: until[name].grown_since(since[name]) for name in until.keys() & since.keys()}
-        peaks = [each.memory_bytes for each in self.looks if each.until_s <= told.t - SLACK_S]
-        memory_bytes = max((peak for peak in peaks if peak is not None), default=None)
-        return msgspec.structs.replace(self._record(told.incarnation, told.time_s, grown), memory_bytes=memory_bytes)
+        meanwhile = (each for each in self.looks if begins_s + SLACK_S <= each.since_s <= told.t - SLACK_S)
+        peaks = [each.memory_bytes for each in meanwhile if each.memory_bytes is not None]  # of this incarnation alone
+        seen = self._record(told.incarnation, told.time_s, grown)
+        return msgspec.structs.replace(seen, memory_bytes=max(peaks, default=None))
 
     def _counts(self, since_s: float, until_s: float) -> Counts | None:
         """The counters at some moment between two times; None where no look came after. They begin at 0."""
@@ -160,7 +161,7 @@ class Track:
     def _record(self, incarnation: int, time_s: float, grown: Counts) -> Seen:
         look = self.last
         assert look is not None
-        counted: dict[str, float] = {}
+        counted = {"above_s": round(self.above_s, 3)} if self.above_s else {}  # a default is not written
         for name, between in grown.items():
             stem, _, unit = name.rpartition("_")
             digits = 6 if unit == "s" else None
@@ -173,7 +174,6 @@ class Track:
             cpus_held=look.cpus_held,
             above=self.lowest.cgroup if self.lowest else "",
             cpus_above=self.lowest.cpus if self.lowest else None,
-            above_s=round(self.above_s, 3),
             memory_held_bytes=look.memory_held_bytes,
             mtu=None if look.mtu == MTU else look.mtu,
             differed=self.differed,

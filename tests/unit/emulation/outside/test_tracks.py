@@ -92,6 +92,16 @@ def test_a_restarted_node_is_judged_by_its_own_life() -> None:
         assert abs(seen.cpu_s - 10.0) <= seen.cpu_error_s <= 3.0
 
 
+def test_the_peak_of_memory_is_that_of_the_incarnation_before_it_told() -> None:
+    """The one before, in the same cgroup, may have had more: it was killed for it. What came after is nobody's lie."""
+    sizes = (*[400] * 10, *[10] * 5, *[20] * 5, *[30] * 5)
+    track = tracked(*(look(BEGAN_S + t, 1.0 * t, memory_bytes=size) for t, size in enumerate(sizes)))
+    track.told(Told(2, BEGAN_S + 19.5, 8.0))
+    (seen,) = track.seen(BEGAN_S + 24.0)
+
+    assert seen.memory_bytes == 20
+
+
 def test_a_life_that_was_first_seen_late_leaves_room_and_no_difference() -> None:
     """Nobody knows what it had done before, so all of its count may have been in the time that it tells of."""
     track = tracked(look(BEGAN_S + 5.0, 8.0, life="b"), look(BEGAN_S + 20.0, 9.0, life="b"))
