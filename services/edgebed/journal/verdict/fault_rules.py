@@ -78,8 +78,8 @@ def late(trial: Observed) -> Iterator[Finding]:
         what = f"{worst.record.action} of {worst.record.target}"
         others = f", and {len(found) - 1:,} others were late" if len(found) > 1 else ""
         yield Finding(
-            f"faults: {what} was done {seconds_text(worst.delay_s)} after it was asked for{others}; the host was busy, "
-            "or too much was asked for at once"
+            f"faults: {what} was done {seconds_text(worst.delay_s)} after it was asked for{others}; perhaps the host "
+            "was busy, or too much was asked for at once"
         )
 
 
