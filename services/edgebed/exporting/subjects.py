@@ -221,7 +221,11 @@ FAULTS = ExportTable(
         Column("time_s", "number", "When the fault was done, in seconds since training started."),
         Column("asked_time_s", "number", "When the fault was due."),
         Column("back_s", "number", "How long after a heal, a thaw or a launch the server heard of the node again."),
-        Column("away_s", "number", "The same since the node died, or was killed, frozen or cut."),
+        Column(
+            "away_s",
+            "number",
+            "The same since the node died, or was killed, frozen or cut; until training ended where it was not back.",
+        ),
         Column("done", "yes or no", "Whether it could be done, and there was something to do."),
         Column("fault", "text", "The scenario's entry, e.g. `kill-1`; else `by hand`, or `on_failure`."),
         Column("action", "text", "kill, launch, freeze, thaw, cut, heal, link, cpus or memory."),

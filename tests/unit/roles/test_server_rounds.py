@@ -6,7 +6,7 @@ import pytest
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
 from edgebed.core.plan import Part
-from edgebed.wire.messages import Pull
+from edgebed.wire.messages import Pull, Start
 
 
 @pytest.fixture
@@ -117,6 +117,22 @@ def test_a_deadline_is_counted_from_the_first_push_of_a_round(make_rounds):
     bench.push("edge-1", step=2)
     assert bench.wait_until(16.9) == []
     assert [update.worker for update in bench.wait_until(17.0)] == ["edge-1"]
+
+
+def test_a_round_that_a_server_began_alone_ends_by_the_clock_of_the_resumed_trial(make_rounds):
+    """Its controller was gone: the clock of the one that resumes the trial may be behind the round's beginning."""
+    bench = make_rounds(deadline_s=5.0)
+    bench.wait_until(70.0)
+    bench.push("edge-0")
+    snapshot, arrays = bench.server.snapshot()
+    again = make_rounds(deadline_s=5.0)
+    again.server.restore(snapshot, b"".join(arrays))
+    again.now = 30.0
+    again.server.revive(again.now)
+    again.tell(Start(sender="controller", workers=("edge-0", "edge-1", "edge-2")))
+
+    assert not [record for record in again.wait_until(34.9) if isinstance(record, records.Update)]
+    assert [record for record in again.wait_until(35.1) if isinstance(record, records.Update)]
 
 
 def test_a_worker_that_joins_in_the_middle_gets_the_model_at_once(make_rounds):

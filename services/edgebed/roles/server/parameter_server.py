@@ -234,6 +234,7 @@ class ParameterServer:
         Whether training is over is for the controller to say, and for the plan when it begins.
         """
         self.now = now
+        self.held_s = min(self.held_s, now)  # a server without a controller may have come further than its clock
         self.finished = self.answers.final = False
         self.membership.disconnect_all(now)
 
