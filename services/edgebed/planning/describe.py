@@ -303,8 +303,10 @@ def _durability(plan: Plan, runtime: Runtime) -> str:
         return "from the last backup of all shards"
     if server.durability == "none":
         return "from the last checkpoint"
-    also = ", also if the machine lost power" if server.durability == "fsync" and not TRAITS[runtime].is_virtual else ""
-    return f"from its log, with all that was answered{also}"
+    kept = "from its log, with all that was answered"
+    if TRAITS[runtime].is_virtual:
+        return f"{kept}; the log is in memory: a simulation that was killed resumes from the last checkpoint"
+    return f"{kept}, also if the machine lost power" if server.durability == "fsync" else kept
 
 
 def _stops(plan: Plan) -> Iterator[str]:

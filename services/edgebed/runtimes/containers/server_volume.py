@@ -67,8 +67,8 @@ def prepare_volume(client: docker.DockerClient, folder: Path, labels: dict[str, 
     made = client.api.create_volume(name, labels=labels | {LABEL_FOLDER: str(folder.parent.parent.resolve())})
     if (made.get("Labels") or {}).get(LABEL_RUN) != labels[LABEL_RUN]:
         raise InfrastructureError(
-            f"{folder / NAME}: the volume {name} is not one of {labels[LABEL_RUN]}; remove the file to resume from the "
-            "last checkpoint, or begin a new run"
+            f"{folder / NAME}: the volume {name} is not one of {labels[LABEL_RUN]}; remove the file and resume with "
+            "--from-checkpoint, or begin a new run"
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
