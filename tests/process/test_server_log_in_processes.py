@@ -140,7 +140,7 @@ def test_a_server_with_a_damaged_log_ends_the_run_once(begin: Begin) -> None:
 @pytest.mark.slow
 def test_a_log_that_lacks_what_the_journal_has_is_not_gone_on_from(begin: Begin) -> None:
     """The controller was killed, and the disk has lost half of the log: nothing is trained before a choice is made."""
-    text = SCENARIO.replace("100000 updates", "50 updates").replace("updates: 600", "updates: 300")
+    text = SCENARIO.replace("100000 updates", "50 updates").replace("500 updates", "100 updates").replace("600", "300")
     run = begin(text, "--emulation", "model").trains(120)
     run.process.kill()
     run.end()

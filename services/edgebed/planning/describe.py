@@ -18,12 +18,12 @@ from edgebed.core.quantities import bytes_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
 from edgebed.emulation.calibration import warnings_here
-from edgebed.emulation.means import Mechanisms, mechanisms_of
+from edgebed.emulation.means import Mechanisms, caps_memory, has_cgroups, mechanisms_of
 from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.describe_faults import FaultRow, fault_rows, fault_table
 from edgebed.planning.describe_links import LinkRow, link_rows, link_table
 from edgebed.planning.describe_shards import ShardRow, shard_rows, shard_table, step_text
-from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM, Need, container_bytes, needs_of
+from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM, Need, container_bytes, needs_of, tight_forked
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.virtual_time import speed_text, virtual_time_text
 from edgebed.planning.warnings import HostCapacity, capacities, warnings_of
@@ -141,6 +141,7 @@ def describe_plan(
     sizes = [tensor.size for tensor in task.layout]
     entries, push_bytes = (0, 0) if method.is_layerwise else _push(plan, sum(sizes))
     needs = needs_of(planned) if TRAITS[runtime].has_containers else {}
+    is_capped = TRAITS[runtime].has_local_processes and caps_memory(plan) and has_cgroups(emulation)
     links = tuple(link_rows(plan, 4 * sum(sizes), push_bytes))
     shards = tuple(shard_rows(plan, planned.partition))
     mechanisms = mechanisms_of(runtime, emulation) if links else None
@@ -178,6 +179,7 @@ def describe_plan(
             *([f"task.data: {planned.data.name}: {planned.data.note}."] if planned.data.note else []),
             *planned.warnings,
             *warnings_of(plan, runtime, host, needs, emulation),
+            *(tight_forked(planned) if is_capped else ()),
             *_beyond_calibration(plan, mechanisms),
         ),
     )
