@@ -6,53 +6,16 @@ Times depend on the machine and on what else it does; the ratios compare subject
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
-from benchmarks import (
-    churn,
-    compression,
-    containers,
-    controller,
-    direct_minimisation,
-    durability,
-    encoding,
-    faults,
-    links,
-    namespaces,
-    nodes,
-    security,
-    server,
-    shards,
-    simulation,
-    update_parts,
-    watching,
-)
+from benchmarks import PARTS
 
 SCRAPE_S = 5
 """Seconds between two looks of Prometheus, as it is configured."""
 SERVER_LIMITS = {"1 % sparse": 0.65, "dense": 0.6}
-PARTS = (
-    "encoding",
-    "compression",
-    "nodes",
-    "simulation",
-    "churn",
-    "server",
-    "security",
-    "durability",
-    "update",
-    "direct",
-    "links",
-    "namespaces",
-    "containers",
-    "faults",
-    "shards",
-    "watching",
-    "controller",
-)
-DEFAULT_PARTS = PARTS[:10]
+DEFAULT_PARTS = [*PARTS][:10]
 """The others need root, or Docker."""
 
 
@@ -67,28 +30,13 @@ def main() -> None:
     measured: dict[str, Any] = {}
     for part in PARTS:
         if part in chosen:
-            print(f"measuring {part} …", file=sys.stderr)
-            measured[part] = _measure(part, quick=options.quick)
+            print(f"measuring {part} …", file=sys.stderr, flush=True)
+            measured[part] = import_module(f"benchmarks.{PARTS[part]}").measure(quick=options.quick)
     if options.json:
         print(json.dumps(measured, indent=1))
         return
     for line in table(measured):
         print(line)
-
-
-def _measure(part: str, *, quick: bool) -> Any:
-    measures: dict[str, Callable[[], Any]] = {
-        "encoding": encoding.measure,
-        "nodes": lambda: nodes.measure(seconds=1.0 if quick else 8.0),
-        "simulation": lambda: simulation.measure(updates=300 if quick else 3_000, rounds=1 if quick else 3),
-        "server": lambda: server.measure(seconds=0.3 if quick else 2.0, rounds=1 if quick else 7),
-        "update": lambda: update_parts.measure(quick=quick),
-        "direct": lambda: direct_minimisation.measure(quick=quick),
-    }
-    others = (churn, compression, containers, controller, durability, faults)
-    others += (links, namespaces, security, shards, watching)
-    measures |= {module.__name__.rpartition(".")[2]: partial(module.measure, quick=quick) for module in others}
-    return measures[part]()
 
 
 def table(measured: dict[str, Any]) -> Iterator[str]:
@@ -107,7 +55,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
             ("a process a core / bare, likewise", ">= 0.63"),
         ):
             yield f"{'simulated updates/s, ' + name:<76} {found[name]:>10.2f}  {limit}"
-        what = f"memory of all processes of a simulation of {simulation.WORKERS} workers, CNN"
+        what = f"memory of all processes of a simulation of {found['workers']} workers, CNN"
         yield f"{what:<76} {found['memory_bytes'] / 1e9:>7.2f} GB  <= 3.0 GB"
         rates = ", ".join(f"{name} {rate:,.0f}/s" for name, rate in per_s.items())
         yield f"    ({rates}; evaluation of the test set {found['evaluation_s']:.2f} s, apart)"
@@ -138,7 +86,7 @@ def table(measured: dict[str, Any]) -> Iterator[str]:
 
 def _churn(row: dict[str, Any]) -> str:
     what = "processor time a step of churn, ten times as many steps / so many"
-    times = ", ".join(f"{1e3 * each_s:.2f} ms each of {steps:,}" for steps, each_s in row["per_step_s"].items())
+    times = ", ".join(f"{1e3 * each_s:.2f} ms each of {steps:,}" for steps, each_s in row["per_step_s"])
     return f"{what:<76} {row['ratio']:>10.2f}  <= 1.3   ({times})"
 
 
@@ -207,7 +155,7 @@ def _namespaces(row: dict[str, Any]) -> Iterator[str]:
     phases = ", ".join(f"{name} {row[f'{name}_s']:.1f}" for name in ("started", "ready"))
     what = f"{fleet}: from the launch until each has an update"
     yield f"{what:<76} {row['contributed_s']:>8.1f} s           ({phases} s; {row['updates_per_s']:.0f} updates/s)"
-    limit = "<= 6.0 GB" if row["workers"] == namespaces.SIZES[0] else ""
+    limit = "<= 6.0 GB" if row["workers"] == 200 else ""
     machine = f"(the machine has {row['machine_bytes'] / 1e9:.1f} GB less than before)"
     what = f"{fleet}: memory of all processes"
     yield f"{what:<76} {row['pss_bytes'] / 1e9:>7.1f} GB  {limit:<9}{machine}"

@@ -16,7 +16,7 @@ from torch import Tensor
 from edgebed.learning.models.layered import cifar_cnn
 from edgebed.learning.shards.gradient_modules import GradientModule
 
-IMAGES = (128, 3, 32, 32)
+IMAGE = (3, 32, 32)
 CLASSES = 10
 SUBJECTS: dict[str, bool | None] = {"none": None, "constant": True, "differentiated": False}
 """What is measured: whether the gradient is a constant in the gradient loss; None: there is no such loss."""
@@ -25,10 +25,10 @@ SUBJECTS: dict[str, bool | None] = {"none": None, "constant": True, "differentia
 class Model:
     """The report's net for CIFAR-10 with a linear module beside each layer but the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, images: int) -> None:
         torch.manual_seed(0)
-        self.inputs, self.labels = torch.randn(IMAGES), torch.randint(CLASSES, IMAGES[:1])
-        self.layers = cifar_cnn(IMAGES[1:], CLASSES)
+        self.inputs, self.labels = torch.randn((images, *IMAGE)), torch.randint(CLASSES, (images,))
+        self.layers = cifar_cnn(IMAGE, CLASSES)
         shapes = [tuple(each.shape[1:]) for each in self.outputs()[:-1]]
         self.modules = [GradientModule(shape, CLASSES, hidden_layers=0, labels=False) for shape in shapes]
         self.parameters = list(self.layers.parameters())
@@ -63,8 +63,8 @@ class Model:
 def measure(*, quick: bool) -> dict[str, float]:
     """Seconds of CPU time a step by subject."""
     torch.set_num_threads(1)
-    rounds = 2 if quick else 15
-    model = Model()
+    rounds, images = (1, 16) if quick else (15, 128)
+    model = Model(images)
     spent_s: dict[str, list[float]] = {name: [] for name in SUBJECTS}
     for _ in range(1 + rounds):
         for name, constant in SUBJECTS.items():

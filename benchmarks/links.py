@@ -44,8 +44,9 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 
 
 def measure(*, quick: bool) -> list[dict[str, Any]]:
-    """For each scenario the seconds an update, in the simulation and in namespaces."""
-    return [_agreement(name, scenario, 40 if quick else 200) for name, scenario in SCENARIOS.items()]
+    """For each scenario the seconds an update, in the simulation and in namespaces; for every other one if quick."""
+    step, updates = (2, 20) if quick else (1, 200)
+    return [_agreement(name, scenario, updates) for name, scenario in [*SCENARIOS.items()][::step]]
 
 
 def _agreement(name: str, scenario: dict[str, Any], updates: int) -> dict[str, Any]:

@@ -28,13 +28,14 @@ SETTLE_S = 4.0
 """Until the worker has touched all the memory that it will, and the evaluator is done with the first model."""
 
 
-def measure(seconds: float) -> dict[str, Any]:
+def measure(*, quick: bool) -> dict[str, Any]:
     """CPU milliseconds of a step and of bare gradients, and the worker's private memory in bytes."""
+    steps, settle_s, seconds = (100, 0.5, 1.0) if quick else (500, SETTLE_S, 8.0)
     bare_ms = {
-        "the same model": _bare_cpu_ms(models.build("cnn", (1, 28, 28), 10)),
-        "plain layers": _bare_cpu_ms(plain_layers()),
+        "the same model": _bare_cpu_ms(models.build("cnn", (1, 28, 28), 10), steps),
+        "plain layers": _bare_cpu_ms(plain_layers(), steps),
     }
-    step_ms, private = _worker(seconds)
+    step_ms, private = _worker(settle_s, seconds)
     return {
         "step_ms": step_ms,
         "bare_ms": bare_ms,
@@ -49,7 +50,7 @@ def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return few.train_x[:300], few.train_y[:300], few.test_x[:100], few.test_y[:100]
 
 
-def _worker(seconds: float) -> tuple[float, int]:
+def _worker(settle_s: float, seconds: float) -> tuple[float, int]:
     scenario = {
         "name": "bench",
         "question": "What does a worker cost?",
@@ -57,23 +58,23 @@ def _worker(seconds: float) -> tuple[float, int]:
         "method": "adacomp",
         "fleet": {"edge": {"count": 1}},
         "evaluation": {"every": "1h"},
-        "stop": {"time": f"{SETTLE_S + seconds + 1:g}s"},
+        "stop": {"time": f"{settle_s + seconds + 1:g}s"},
     }
     found: list[tuple[float, int]] = []
     with tempfile.TemporaryDirectory() as folder:
-        watcher = threading.Thread(target=lambda: found.append(_watch(Path(folder), seconds)))
+        watcher = threading.Thread(target=lambda: found.append(_watch(Path(folder), settle_s, seconds)))
         watcher.start()
         edgebed.run(scenario, runs_dir=folder)
         watcher.join()
     return found[0]
 
 
-def _watch(folder: Path, seconds: float) -> tuple[float, int]:
+def _watch(folder: Path, settle_s: float, seconds: float) -> tuple[float, int]:
     journal = folder / "bench/0001/adacomp/events.jsonl"
     while not journal.exists() or not len(Series.from_journal(journal).updates):
         time.sleep(0.1)
     pid = next(node.pid for _, node in Series.from_journal(journal).nodes if node.name == "edge-0" and node.pid)
-    time.sleep(SETTLE_S)
+    time.sleep(settle_s)
     worker = psutil.Process(pid)
     before, steps_before = worker.cpu_times(), len(Series.from_journal(journal).updates)
     time.sleep(seconds)
@@ -82,7 +83,7 @@ def _watch(folder: Path, seconds: float) -> tuple[float, int]:
     return 1e3 * spent_s / (steps_after - steps_before), private_bytes(pid) or 0
 
 
-def _bare_cpu_ms(model: nn.Module, steps: int = 500) -> float:
+def _bare_cpu_ms(model: nn.Module, steps: int) -> float:
     """CPU milliseconds of a gradient in a loop as anybody writes it."""
     network()  # sets one thread and the allocator as nodes do
     inputs = torch.from_numpy(images().train_x[: steps * BATCH_SIZE].copy()).float().div_(255)

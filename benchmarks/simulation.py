@@ -19,15 +19,15 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from benchmarks.subjects import BATCH_SIZE, images, method, network, task, theta
-from edgebed.core.plan import EvaluatorPlan, Plan, ServerPlan, Waiting, WorkerPlan
-from edgebed.journal.journal import JournalWriter
-from edgebed.journal.run_folder import TrialFolder
-from edgebed.learning.beginning import Beginning
+from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, ServerPlan, Waiting, WorkerPlan
+from edgebed.core.records import Record, Update
+from edgebed.journal.run_folder import RunFolder
 from edgebed.learning.data_sets.registry import DataSet
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
 from edgebed.planning.planning import PlannedTrial
+from edgebed.running.run import run_trials
 from edgebed.runtimes.hosting import TrialHost
 from edgebed.runtimes.runtime import runtime_of
 
@@ -35,15 +35,16 @@ WORKERS = 200
 CORES = len(os.sched_getaffinity(0))
 
 
-def measure(updates: int, rounds: int) -> dict[str, Any]:
+def measure(*, quick: bool) -> dict[str, Any]:
     """Updates and gradients a second, medians over rounds that take every subject in turn."""
+    updates, steps, rounds = (100, 100, 1) if quick else (3_000, 600, 3)
     rates: dict[str, list[float]] = {}
     memory: list[int] = []
     for _ in range(rounds):
         for name, rate in (
-            ("bare, the same model", lambda: _bare(models.build("cnn", (1, 28, 28), 10))),
-            ("bare, plain layers", lambda: _bare(plain_layers())),
-            ("bare, the same model, a process a core", _bare_on_all_cores),
+            ("bare, the same model", lambda: _bare_same_model(steps)),
+            ("bare, plain layers", lambda: _bare(plain_layers(), steps)),
+            ("bare, the same model, a process a core", lambda: _bare_on_all_cores(steps)),
             ("simulation, one process", lambda: _simulate(1, updates, memory)),
             ("simulation, a process a core", lambda: _simulate(CORES, updates, memory)),
         ):
@@ -62,12 +63,13 @@ def measure(updates: int, rounds: int) -> dict[str, Any]:
         "a process a core / bare, likewise": ratio(
             "simulation, a process a core", "bare, the same model, a process a core"
         ),
+        "workers": WORKERS,
         "memory_bytes": max(memory),
         "evaluation_s": time.perf_counter() - started,
     }
 
 
-def _bare(model: nn.Module, steps: int = 600) -> float:
+def _bare(model: nn.Module, steps: int) -> float:
     """Gradients a second of a loop as anybody writes it: forward, loss, backward."""
     network()  # sets one thread and the allocator as nodes do
     inputs = torch.from_numpy(images().train_x[: steps * BATCH_SIZE].copy()).float().div_(255)
@@ -84,14 +86,14 @@ def _bare(model: nn.Module, steps: int = 600) -> float:
     return (steps - steps // 10) / (time.perf_counter() - started)
 
 
-def _bare_on_all_cores() -> float:
+def _bare_on_all_cores(steps: int) -> float:
     """Gradients a second of as many such loops at a time as there are cores."""
     with multiprocessing.get_context("fork").Pool(CORES) as pool:
-        return sum(pool.map(_bare_same_model, range(CORES), chunksize=1))
+        return sum(pool.map(_bare_same_model, [steps] * CORES, chunksize=1))
 
 
-def _bare_same_model(_: int) -> float:
-    return _bare(models.build("cnn", (1, 28, 28), 10))
+def _bare_same_model(steps: int) -> float:
+    return _bare(models.build("cnn", (1, 28, 28), 10), steps)
 
 
 def plain_layers() -> nn.Module:
@@ -108,24 +110,19 @@ def _simulate(processes: int, updates: int, memory: list[int]) -> float:
 
     What all processes use in the end, pages that they share counted once, is added to `memory`, in bytes.
     """
-    planned = _plan(updates)
-    with tempfile.TemporaryDirectory() as name:
-        folder = TrialFolder(Path(name) / "trial")
-        folder.make(planned.plan)
-        host = TrialHost(runtime_of("simulation", processes=processes), port=0)
-        marks: dict[int, float] = {}
-        warm = updates // 5
+    marks: dict[int, float] = {}
+    warm = updates // 5
 
-        def observe(record: Any) -> None:
-            version = getattr(record, "base", None) is not None and record.version
-            if version in (warm, updates):
-                marks[version] = time.perf_counter()
-            if version == updates:
+    def observe(record: Record, node: str = "") -> None:  # as metrics do
+        if isinstance(record, Update) and record.version in (warm, updates):
+            marks[record.version] = time.perf_counter()
+            if record.version == updates:
                 memory.append(_memory_bytes())
 
-        host.metrics.observe = observe  # type: ignore[method-assign]
-        with JournalWriter(folder.journal) as journal:
-            host.run_trial(planned, Beginning(planned.plan), folder, journal, lambda _: None, lambda: None)
+    host = TrialHost(runtime_of("simulation", processes=processes), port=0)
+    host.metrics.observe = observe  # type: ignore[method-assign]
+    with tempfile.TemporaryDirectory() as folder, host:
+        run_trials([_plan(updates)], RunFolder.create(Path(folder), "bench"), host, None)
     return (updates - warm) / (marks[updates] - marks[warm])
 
 
@@ -142,7 +139,7 @@ def _plan(updates: int) -> PlannedTrial:
     )  # fmt: skip
     parts = split(data.train_y, WORKERS, "iid", None, 1)
     common: dict[str, Any] = {"seed": 1, "task": task(), "method": method("adacomp")}
-    nodes = [
+    nodes: list[NodePlan] = [
         ServerPlan(node="server", device_class="server", stop_updates=updates, **common),
         EvaluatorPlan(
             node="evaluator", device_class="evaluator", num_examples=20,

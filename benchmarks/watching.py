@@ -150,7 +150,7 @@ def _ask(port: int, over: threading.Event) -> None:
         for panel in json.loads(board.read_text(encoding="utf-8"))["panels"]
         for target in panel.get("targets", ())
     ]
-    values = {"__rate_interval": "20s", "__range": "15m"}
+    values = {"__rate_interval": "20s", "__range": "15m", "__interval": "5s", "run": "bench/0001", "trial": "adacomp"}
     while not over.is_set():
         for target in targets:
             query = re.sub(r"\$\{?(\w+)\}?", lambda found: values.get(found[1], ".+"), target["expr"])

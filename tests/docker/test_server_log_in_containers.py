@@ -81,7 +81,10 @@ def test_what_outlasts_a_killed_controller(engine, tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_what_the_log_leaves_goes_with_down(engine, tmp_path: Path) -> None:
-    """A run that was interrupted leaves its log alone; `down` removes it, and the run resumes from its checkpoint."""
+    """A run that was interrupted leaves its log: `down` keeps it, `down --logs` of its own folder of runs removes it.
+
+    A resume then asks to be told that what came after the last checkpoint is lost.
+    """
     (tmp_path / "logged.yaml").write_text(SCENARIO.replace("100000 updates", "50 updates"))
     trial = tmp_path / NAME / "0001/asgd"
     begun = _begun(tmp_path)
@@ -91,11 +94,21 @@ def test_what_the_log_leaves_goes_with_down(engine, tmp_path: Path) -> None:
     assert engine.removable() == []
     assert len(engine.volumes()) == 1
 
-    said, _ = _done(tmp_path, "down")
+    kept, _ = _done(tmp_path, "down", "--runs-dir", ".")
+    assert f"kept the log of the server of {NAME}/0001, trial asgd: `edgebed resume {NAME}/0001` goes on from" in kept
+    others, _ = _done(tmp_path, "down", "--logs", "--runs-dir", "elsewhere")
+    assert f"its run, in {tmp_path}/{NAME}/0001, is none of elsewhere" in others
+    assert len(engine.volumes()) == 1
+
+    said, _ = _done(tmp_path, "down", "--logs", "--runs-dir", ".")
 
     assert f"removed the log of the server of {NAME}/0001, trial asgd" in said
     assert engine.volumes() == []
-    _done(tmp_path, "resume", NAME, "--runs-dir", ".")
+    refused = WarmCommand("resume", NAME, "--runs-dir", ".", cwd=tmp_path)
+    _, why = refused.communicate(timeout=100)
+    assert refused.returncode == 3
+    assert "the server's log is missing, or empty, and the journal has update " in why
+    _done(tmp_path, "resume", NAME, "--from-checkpoint", "--runs-dir", ".")
     ((_, _, restored),) = of_type(read_journal(trial / "events.jsonl"), records.Restored)
     assert restored.replayed is None
     assert restored.version >= 50

@@ -129,10 +129,38 @@ def test_a_server_with_a_damaged_log_ends_the_run_once(begin: Begin) -> None:
     assert run.states("server").count("joined") == 2
     assert ended.outcome == "failed"
     assert f"{log} of the server: damaged at byte 0: " in ended.reason
-    assert "remove it to go on from the last checkpoint; then resume the run" in ended.reason
+    assert "go on from the last checkpoint without it (edgebed resume --from-checkpoint)" in ended.reason
     assert "damaged at byte 0" in run.err
-    log.unlink()
-    resumed = run.start("resume", "damaged")
+    resumed = run.start("resume", "damaged", "--from-checkpoint")
     run.until(lambda: len(run.all(records.Ended)) == 1 and run.states("server").count("running") == 2, "its server")
     resumed.send_signal(signal.SIGINT)
     resumed.communicate(timeout=60)
+
+
+@pytest.mark.slow
+def test_a_log_that_lacks_what_the_journal_has_is_not_gone_on_from(begin: Begin) -> None:
+    """The controller was killed, and the disk has lost half of the log: nothing is trained before a choice is made."""
+    text = SCENARIO.replace("100000 updates", "50 updates").replace("500 updates", "100 updates").replace("600", "300")
+    run = begin(text, "--emulation", "model").trains(120)
+    run.process.kill()
+    run.end()
+    log, known = run.trial / "server-log" / "server.log", len(run.all(records.Update))
+    with log.open("r+b") as file:
+        file.truncate(log.stat().st_size // 2)
+
+    code, _, err = run.command("resume", "resumed")
+
+    assert code == 3
+    assert f"and the journal has update {known} of it" in err
+    assert "`edgebed resume resumed/0001 --from-checkpoint` goes on from update " in err
+    assert len(run.all(records.Update)) == known
+    assert not run.all(records.Restored)
+
+    code, _, err = run.command("resume", "resumed", "--from-checkpoint")
+
+    assert code == 0, err
+    (restored,) = run.all(records.Restored)
+    assert (restored.replayed, restored.version % 50) == (None, 0)
+    books = Series.from_journal(run.trial / "events.jsonl").accounting
+    assert books.closes, books.problems
+    assert not log.exists()

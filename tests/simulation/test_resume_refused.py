@@ -85,9 +85,9 @@ def test_its_old_result_is_gone_before_its_journals_are_read(
     """Which takes a while for a large one: whoever lists runs meanwhile sees that it is in progress."""
     listed = []
 
-    def list_and_read(folder: TrialFolder) -> ResumedTrial | None:
+    def list_and_read(folder: TrialFolder, **options: bool) -> ResumedTrial | None:
         listed.append(overview_of(broken).result)
-        return past_of(folder)
+        return past_of(folder, **options)
 
     assert overview_of(broken).result != "running"
     monkeypatch.setattr(resuming, "past_of", list_and_read)

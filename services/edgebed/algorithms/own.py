@@ -68,8 +68,9 @@ def _watched(kind: str, name: str, found: Any) -> SimpleNamespace:
     is_class = inspect.isclass(found)
     if kind in CLASSES:
         base, methods = CLASSES[kind]
-        if not is_class or not (issubclass(found, base) if base else all(hasattr(found, each) for each in methods)):
-            wanted = f"subclass of {base.__module__}.{base.__name__}" if base else f"class with {' and '.join(methods)}"
+        owed = [each for each in methods if each not in OPTIONAL]
+        if not is_class or not (issubclass(found, base) if base else all(hasattr(found, each) for each in owed)):
+            wanted = f"subclass of {base.__module__}.{base.__name__}" if base else f"class with {' and '.join(owed)}"
             raise ScenarioError(f"{name}: not a {wanted}, as {_article(kind)} is; see docs/creating-a-method.md")
         made: Any = _watched_class(_Part(kind, name, found), methods)
     elif is_class:
@@ -321,9 +322,11 @@ CLASSES: Mapping[str, tuple[type | None, _Checks]] = {
             "holds": _wrong_number,
         },
     ),
-    "local_work": (None, {"batches": _wrong_count, "run": _wrong_vector}),
+    "local_work": (None, {"batches": _wrong_count, "run": _wrong_vector, "copies": _wrong_number}),
     "optimizer": (Descent, {"step": _wrong_step}),
 }
 """Kind of a part that is a class -> what it is made from, and its methods with what may be wrong with their results."""
+OPTIONAL = ("copies",)
+"""Methods that a class made from nothing may leave out."""
 FUNCTIONS: Mapping[str, Callable[..., str]] = {"learning": _wrong_rule, "exchange": _wrong_exchanged}
 """Kind of a part that is a function -> the same of it."""

@@ -226,9 +226,18 @@ def buffer_mask(task: Task) -> NDArray[np.bool_] | None:
 
 def local_work_of(method: Method, task: Task) -> Any:
     """Return what the method's workers do between a pull and a push."""
+    return _local_work(method, task, buffer_mask(task))
+
+
+def small_local_work_of(method: Method, task: Task, size: int) -> Any:
+    """Return the same for a model of so many parameters; the last of them is a buffer if the task's model has any."""
+    return _local_work(method, task, np.arange(size) == size - 1 if any(each.kept for each in task.layout) else None)
+
+
+def _local_work(method: Method, task: Task, is_buffer: NDArray[np.bool_] | None) -> Any:
     part = method.parts["local_work"]
     config = configure("local_work", part, task.python_path)
-    return code_of("local_work", part.name).LocalWork(config, buffer_mask(task))
+    return code_of("local_work", part.name).LocalWork(config, is_buffer)
 
 
 def batches_a_push(plan: WorkerPlan) -> int:

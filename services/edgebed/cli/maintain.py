@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from edgebed.cli.options import Json, Sets, Variants, engines_in, put_parts, require_place
+from edgebed.cli.options import Json, RunsDir, Sets, Variants, engines_in, put_parts, require_place
 from edgebed.core.console import put, put_json, say
 from edgebed.core.errors import InfrastructureError, ScenarioError, unwritten
 from edgebed.core.quantities import count_text
@@ -36,20 +36,40 @@ Export = Annotated[
 
 HostsOption = Annotated[
     Path | None,
-    typer.Option("--hosts", metavar="FILE", help="Look on the engines of these hosts, too.", show_default=False),
+    typer.Option(
+        "--hosts",
+        metavar="FILE",
+        help="Look on the engines of these hosts, too; for logs on these alone.",
+        show_default=False,
+    ),
 ]
 
 
-def down(*, hosts: HostsOption = None) -> None:
-    """Remove what controllers that are gone have left: containers, networks, cgroups, logs of servers in containers."""
+def down(
+    *,
+    hosts: HostsOption = None,
+    logs: Annotated[
+        bool, typer.Option("--logs", help="Remove logs, too, from which runs in the folder of runs can be resumed.")
+    ] = False,
+    runs_dir: RunsDir = None,
+) -> None:
+    """Remove what controllers that are gone have left: containers, networks and cgroups.
+
+    The log of a server in a container stays, and is named, while its run can be resumed. With --hosts, logs are looked
+    for on these hosts alone.
+    """
     from edgebed.emulation import cgroups
+    from edgebed.journal.run_folder import runs_root
     from edgebed.runtimes.containers import engine, leftovers
     from edgebed.runtimes.containers.register import engines_left_behind
+    from edgebed.runtimes.containers.server_volume import LogKeeping
 
     addresses = engines_in(hosts) if hosts else ()
+    named = frozenset(each.host for each in addresses)
+    keeping = LogKeeping(runs_root(runs_dir), removes=logs, hosts=named or None)
     removed = cgroups.remove_leftovers(put)
     if engine.is_there() or addresses or engines_left_behind():
-        removed += leftovers.remove_leftovers(put, volumes=True, hosts=addresses)
+        removed += leftovers.remove_leftovers(put, logs=keeping, hosts=addresses)
     else:
         put(f"containers were not looked for: there is no {engine.SOCKET}, and DOCKER_HOST is not set")
     if not removed:

@@ -68,18 +68,32 @@ def run(
 def resume(
     name: RunName,
     *,
+    from_checkpoint: Annotated[
+        bool,
+        typer.Option(
+            "--from-checkpoint", help="Without the server's log: what came after the last checkpoint is lost."
+        ),
+    ] = False,
     verbose: Verbose = False,
     json: Json = False,
     processes: Processes = None,
     port: Port = 0,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Resume a run that was interrupted, has failed, or whose controller was killed, from its last checkpoint."""
+    """Resume a run that was interrupted, has failed, or whose controller was killed: from its server's log.
+
+    Where there is no log, as in the simulation, it resumes from the last checkpoint.
+    """
+    from edgebed.journal.run_folder import find_resumable, runs_root
+
+    find_resumable(runs_root(runs_dir), name)  # before anything that takes seconds is imported
     from edgebed.reports.live.progress import ProgressDisplay
     from edgebed.reports.reported import resume as resume_run
 
     with ProgressDisplay() as progress:
-        result = resume_run(name, processes=processes, port=port, runs_dir=runs_dir, progress=progress)
+        result = resume_run(
+            name, from_checkpoint=from_checkpoint, processes=processes, port=port, runs_dir=runs_dir, progress=progress
+        )
     leave_with(result, json=json, verbose=verbose)
 
 

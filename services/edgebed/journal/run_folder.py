@@ -74,6 +74,19 @@ class Manifest(TypedDict, total=False):
     wall_s: float
 
 
+class ToldTrial(msgspec.Struct):
+    """What a summary tells of a trial, as far as it is needed here."""
+
+    outcome: str
+
+
+class Told(msgspec.Struct):
+    """What a summary tells of a run, likewise."""
+
+    trials: list[ToldTrial]
+    not_begun: list[str] = []
+
+
 class TrialFolder:
     """The files of one trial."""
 
@@ -283,8 +296,10 @@ class RunFolder:
 
     def is_running(self) -> bool:
         """Whether the run is in progress: it has no summary yet, and the process that began it holds it."""
-        if self.summary.exists():
-            return False
+        return not self.summary.exists() and self.is_held()
+
+    def is_held(self) -> bool:
+        """Whether a process works on the run: it trains, or is about to."""
         try:
             folder = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:  # removed meanwhile
@@ -298,6 +313,20 @@ class RunFolder:
         finally:
             os.close(folder)
         return False
+
+
+def find_resumable(root: Path, text: str | Path) -> RunFolder:
+    """The run meant by `text` as `RunFolder.find` has it; ScenarioError also where there is nothing to resume in it."""
+    from edgebed.journal.series_divergence import RAN_TO_END  # loads numpy
+
+    folder = RunFolder.find(root, text)
+    if folder.is_held():
+        raise ScenarioError(f"run {folder.name} is in progress")
+    if folder.summary.exists():
+        told = read_json(folder.summary, Told, "a summary")
+        if told.trials and not told.not_begun and all(trial.outcome in RAN_TO_END for trial in told.trials):
+            raise ScenarioError(f"run {folder.name} is complete: there is nothing to resume")
+    return folder
 
 
 def list_runs(root: Path) -> list[RunFolder]:

@@ -14,13 +14,13 @@ from edgebed.core.quantities import bytes_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
 from edgebed.emulation.calibration import warnings_here
-from edgebed.emulation.means import Mechanisms, mechanisms_of
+from edgebed.emulation.means import Mechanisms, caps_memory, has_cgroups, mechanisms_of
 from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.deadlines import random_push
 from edgebed.planning.describe_faults import FaultRow, fault_rows, fault_table
 from edgebed.planning.describe_links import LinkRow, link_rows, link_table
 from edgebed.planning.describe_shards import ShardRow, shard_rows, shard_table, step_text
-from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM, Need, container_bytes, needs_of
+from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM, Need, container_bytes, needs_of, tight_forked
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.virtual_time import speed_text, virtual_time_text
 from edgebed.planning.warnings import HostCapacity, capacities, warnings_of
@@ -137,6 +137,7 @@ def describe_plan(
     sizes = [tensor.size for tensor in task.layout]
     entries, push_bytes = (0, 0) if method.is_layerwise else random_push(plan, sum(sizes))
     needs = needs_of(planned) if TRAITS[runtime].has_containers else {}
+    is_capped = TRAITS[runtime].has_local_processes and caps_memory(plan) and has_cgroups(emulation)
     links = tuple(link_rows(plan, 4 * sum(sizes), push_bytes))
     shards = tuple(shard_rows(plan, planned.partition))
     mechanisms = mechanisms_of(runtime, emulation) if links else None
@@ -174,6 +175,7 @@ def describe_plan(
             *([f"task.data: {planned.data.name}: {planned.data.note}."] if planned.data.note else []),
             *planned.warnings,
             *warnings_of(plan, runtime, host, needs, emulation),
+            *(tight_forked(planned) if is_capped else ()),
             *_beyond_calibration(plan, mechanisms),
         ),
     )
@@ -291,8 +293,10 @@ def _durability(plan: Plan, runtime: Runtime) -> str:
         return "from the last backup of all shards"
     if server.durability == "none":
         return "from the last checkpoint"
-    also = ", also if the machine lost power" if server.durability == "fsync" and not TRAITS[runtime].is_virtual else ""
-    return f"from its log, with all that was answered{also}"
+    kept = "from its log, with all that was answered"
+    if TRAITS[runtime].is_virtual:
+        return f"{kept}; the log is in memory: a simulation that was killed resumes from the last checkpoint"
+    return f"{kept}, also if the machine lost power" if server.durability == "fsync" else kept
 
 
 def _stops(plan: Plan) -> Iterator[str]:

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from edgebed.algorithms.compressor import Compressor
-from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs
+from edgebed.algorithms.local_work.trial import LARGE, copies_held
+from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs, small_local_work_of
 from edgebed.core.console import say
 from edgebed.core.errors import Location, ScenarioError
-from edgebed.core.plan import NodePlan, Plan, ServerPlan, WorkerPlan
+from edgebed.core.plan import Method, NodePlan, Plan, ServerPlan, Task, WorkerPlan
 from edgebed.core.units import format_memory
 from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.registry import DataSet
@@ -29,6 +30,7 @@ from edgebed.roles.server.due_models import room_for
 from edgebed.scenario.schema import Scenario
 
 PYTHON_BYTES = 30 * MIB  # interpreter, numpy, ZeroMQ, metrics; measured: 27 MiB
+FORKED_BYTES = 30 * MIB  # of a node that shares torch with the process that it was forked from; measured: 29 MB
 PEER_BYTES = 50_000  # buffers of a connection
 ACTIVATION_COPIES = 3  # with the gradients that flow back through them
 EVALUATION_COPIES = 2  # no gradients, but a chunk's arrays are freed only after the next one's are made
@@ -114,6 +116,7 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constan
     else:
         assert isinstance(node, WorkerPlan)  # stores and modules serve shards
         copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
+        copied += local_copies(node.method, node.task) * model
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
     examples = examples_bytes(node.num_examples, data.train_x[:1].nbytes)
     kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
@@ -145,6 +148,20 @@ def worker_copies(compressor: Compressor, model: int) -> float:
     """Bytes for a model of so many, with all that a worker makes of it that compresses its pushes like this."""
     copies = compressor.copies + SELECTED_WORKER_COPIES * (compressor.share or 0.0)
     return WORKER_COPIES.bytes(model) + copies * model
+
+
+def local_copies(method: Method, task: Task) -> float:
+    """How often the model is in memory for the local work alone, as that says; one that does not say it is measured."""
+    part, has_buffers = method.parts["local_work"], any(tensor.kept for tensor in task.layout)
+    key = part.name, repr(part.settings), has_buffers
+    if key not in _local_copies:
+        work = small_local_work_of(method, task, LARGE)
+        said = getattr(work, "copies", None)
+        _local_copies[key] = copies_held(work, task.batch_size) if said is None else said
+    return _local_copies[key]
+
+
+_local_copies: dict[tuple[str, str, bool], float] = {}
 
 
 def _server_need(node: ServerPlan, workers: int, model: int, *, shaped: bool) -> Need:
@@ -196,6 +213,16 @@ def tight_text(node: NodePlan, need: Need) -> str:
     who = {"server": "the server", "evaluator": "the evaluator"}.get(node.role, "a worker")
     cap = format_memory(node.memory_bytes)
     return f"{cap} is below the {mib_text(need.bytes)} that {who} of this task needs ({need})"
+
+
+def tight_forked(planned: PlannedTrial) -> Iterator[str]:
+    """Sentences on memory caps that are too low for processes, which share what the first of them has loaded."""
+    needs = {
+        name: Need({part: FORKED_BYTES if part == "torch" else size for part, size in need.parts.items()})
+        for name, need in needs_of(planned).items()
+    }
+    for node, need in tight_caps(planned.plan, needs):
+        yield f"memory cap of {node.device_class}: {tight_text(node, need)}; the kernel may kill it."
 
 
 def check_caps(scenario: Scenario, trials: Sequence[PlannedTrial], *, force: bool = False) -> None:

@@ -76,6 +76,7 @@ def run(
 def resume(
     run: str | Path,
     *,
+    from_checkpoint: bool = False,
     processes: int | None = None,
     runs_dir: str | Path | None = None,
     port: int = 0,
@@ -85,6 +86,8 @@ def resume(
 
     Arguments:
         run: the run, named as for `edgebed.load`.
+        from_checkpoint: give up the log of the server, which lacks what the journal has of it: what came after the
+            last checkpoint is lost.
         processes, runs_dir, port, progress: as for `edgebed.run`.
 
     Raises ScenarioError where there is nothing to resume, or where it would not be the same run, e.g. because a model
@@ -94,7 +97,10 @@ def resume(
         edgebed.resume("quickstart/3")
     """
     with showing(progress) as display:
-        return resuming.resume(_write_report, run, processes=processes, runs_dir=runs_dir, port=port, progress=display)
+        return resuming.resume(
+            _write_report, run, from_checkpoint=from_checkpoint, processes=processes, runs_dir=runs_dir, port=port,
+            progress=display,
+        )  # fmt: skip
 
 
 def figures(run: Run | str | Path, folder: str | Path, *, runs_dir: str | Path | None = None) -> list[Path]:

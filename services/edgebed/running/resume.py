@@ -19,12 +19,14 @@ from typing import Any
 import msgspec
 
 from edgebed.core import records
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import DamagedFileError, EdgebedError, ScenarioError
 from edgebed.core.fingerprint import fingerprint
 from edgebed.core.plan import Plan
+from edgebed.core.reading import open_file
+from edgebed.journal.checkpoints import read_checkpoint
 from edgebed.journal.folds import Counters, Fold, Timeline, on
 from edgebed.journal.journal import read_journal
-from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root
+from edgebed.journal.run_folder import RunFolder, TrialFolder, find_resumable, runs_root
 from edgebed.metrics import table
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.controller import ResumedTrial
@@ -34,6 +36,7 @@ from edgebed.running.run import (
     Options,
     ProgressLike,
     ReportWriter,
+    holding,
     host_of,
     own_code,
     plan_checked,
@@ -42,6 +45,8 @@ from edgebed.running.run import (
     write_results,
 )
 from edgebed.runtimes.live.control import SOCKET
+from edgebed.runtimes.log_file import NAME
+from edgebed.runtimes.server_log import has_updates
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
 
@@ -52,36 +57,45 @@ def resume(
     report: ReportWriter,
     run: str | Path,
     *,
+    from_checkpoint: bool = False,
     processes: int | None = None,
     runs_dir: str | Path | None = None,
     port: int = 0,
     progress: ProgressLike | None = None,
 ) -> Run:
     """Resume a run; arguments, result and errors are those of `edgebed.resume` (reports/reported.py)."""
-    folder = RunFolder.find(runs_root(runs_dir), run)
-    if folder.is_running():
-        raise ScenarioError(f"run {folder.name} is in progress")
-    _require_own(folder)
-    options = _options(folder)
-    with contextlib.redirect_stdout(sys.stderr), _in_folder_of(folder):
-        left = _left(folder, _planned(folder, options))
-        if not left:
+    folder = find_resumable(runs_root(runs_dir), run)
+    with holding(folder) as hold, contextlib.redirect_stdout(sys.stderr):
+        _require_own(folder)
+        options = _options(folder)
+        with _in_folder_of(folder):
+            left = _left(folder, _planned(folder, options))
+            if not left:
+                hold.close()
+                return write_results(folder, report)
+            with ending_by_signal(), host_of(options, left, processes, port) as host, working_on(folder, report, hold):
+                folder.reopen(sys.argv)  # from here on, whoever looks sees that it is in progress
+                trials = [folder.trial(each.plan.trial) for each in left]
+                pasts = {trial.name: past_of(trial, from_checkpoint=from_checkpoint) for trial in trials}
+                for trial in trials:
+                    _clear(trial, pasts[trial.name])
+                run_trials(left, folder, host, progress, pasts)
             return write_results(folder, report)
-        with ending_by_signal(), host_of(options, left, processes, port) as host, working_on(folder, report):
-            folder.reopen(sys.argv)  # from here on, whoever looks sees that it is in progress
-            pasts = {trial.plan.trial: past_of(folder.trial(trial.plan.trial)) for trial in left}
-            run_trials(left, folder, host, progress, pasts)
-        return write_results(folder, report)
 
 
-def past_of(folder: TrialFolder) -> ResumedTrial | None:
-    """How far a trial had come. Files of a trial that had not begun to train are removed."""
+def past_of(folder: TrialFolder, *, from_checkpoint: bool = False) -> ResumedTrial | None:
+    """How far a trial had come; None: it had not begun to train.
+
+    `from_checkpoint`: the server's log is not to be gone on from. ScenarioError where the trial has updates, and no
+    journal that tells of them.
+    """
     past = _Past().add_all(read_journal(folder.journal) if folder.journal.exists() else ())
-    folder.final_checkpoint.unlink(missing_ok=True)
     if past.timeline.began_s is None:
-        folder.journal.unlink(missing_ok=True)
-        folder.latest_checkpoint.unlink(missing_ok=True)
-        shutil.rmtree(folder.server_log, ignore_errors=True)
+        if found := _updates_in(folder):
+            raise ScenarioError(
+                f"{folder.journal}: it does not say that training began, and there is {found}. Put the journal back, "
+                f"or {ANEW}; where nothing of this trial is needed, remove {folder.path} to have it begun anew"
+            )
         return None
     return ResumedTrial(
         began_s=past.timeline.began_s,
@@ -91,10 +105,42 @@ def past_of(folder: TrialFolder) -> ResumedTrial | None:
         incarnations=past.timeline.incarnations,
         update_bytes=past.update_bytes,
         traffic=past.counters.totals(records.Traffic).get((table.SERVER,)),
-        durable=past.durable,
+        durable=0 if from_checkpoint else past.durable,
+        from_checkpoint=from_checkpoint,
         evaluated=past.evaluated,
         triggered_s=past.triggered_s,
     )
+
+
+def _clear(folder: TrialFolder, past: ResumedTrial | None) -> None:
+    """Remove the final model, and all that a trial has left that had not begun to train."""
+    folder.final_checkpoint.unlink(missing_ok=True)
+    if past is None:
+        folder.journal.unlink(missing_ok=True)
+        folder.latest_checkpoint.unlink(missing_ok=True)
+        shutil.rmtree(folder.server_log, ignore_errors=True)
+
+
+def _updates_in(folder: TrialFolder) -> str:
+    """Where a trial has updates, whatever its journal says; empty: nowhere."""
+    log = folder.server_log / NAME
+    if log.exists():
+        try:
+            with open_file(log) as content:
+                if has_updates(content):
+                    return f"a log of its server with updates ({log})"
+        except EdgebedError as error:
+            raise DamagedFileError(f"{log}: {error}") from error
+    elif folder.server_log.is_dir() and any(folder.server_log.iterdir()) and _is_empty(folder.journal):
+        return f"a log of its server on a container engine ({folder.server_log})"
+    if folder.latest_checkpoint.exists() and (version := read_checkpoint(folder.latest_checkpoint).version):
+        return f"a checkpoint of update {version:,} ({folder.latest_checkpoint})"
+    return ""
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether there is no such file, or nothing in it."""
+    return not path.exists() or not path.stat().st_size
 
 
 class _Past(Fold):

@@ -112,7 +112,7 @@ def run(
         check_deadlines(loaded, [trial.plan for trial in planned], runtime)
         with ending_by_signal(), host_of(options, planned, processes, port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
-            with working_on(folder, report):  # from here on, others see that the run is in progress
+            with working_on(folder, report, holding(folder)):  # from here on, others see that the run is in progress
                 folder.write_manifest(
                     seed=loaded.seed,
                     runtime=runtime,
@@ -219,14 +219,20 @@ def run_trials(
             break
 
 
-@contextlib.contextmanager
-def working_on(folder: RunFolder, report: ReportWriter) -> Iterator[None]:
-    """Hold the run's folder, and note how long it was worked on; where the run breaks off, write what there is of it.
+def holding(folder: RunFolder) -> contextlib.ExitStack:
+    """Hold a run's folder until the stack is closed; ScenarioError where another process holds it."""
+    hold = contextlib.ExitStack()
+    hold.enter_context(folder.held())
+    return hold
 
-    Raises ScenarioError where another process holds it.
+
+@contextlib.contextmanager
+def working_on(folder: RunFolder, report: ReportWriter, hold: contextlib.ExitStack) -> Iterator[None]:
+    """Note how long a run was worked on; where it breaks off, write what there is of it.
+
+    `hold` holds the run's folder, which is let go at the end.
     """
-    with contextlib.ExitStack() as hold:
-        hold.enter_context(folder.held())
+    with hold:
         began_s = time.monotonic()
         try:
             yield

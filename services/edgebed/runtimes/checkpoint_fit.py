@@ -1,13 +1,15 @@
-"""Whether a trial can be resumed from what was kept of it: its server from a model, its shards from a backup."""
+"""Whether a trial can be resumed from what was kept of it: the server's log, its model, the backups of shards."""
 
 from collections.abc import Callable
 from pathlib import Path
 
-from edgebed.core.errors import EdgebedError
+from edgebed.core.errors import DamagedFileError, EdgebedError
 from edgebed.core.plan import Plan, ServerPlan
 from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint, ShardBackup
 from edgebed.learning.beginning import Beginning
+from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.server.parameter_server import ParameterServer
+from edgebed.wire.messages import Ready
 
 
 def require_fitting(checkpoints: CheckpointStore, plan: Plan, beginning: Beginning) -> None:
@@ -17,6 +19,20 @@ def require_fitting(checkpoints: CheckpointStore, plan: Plan, beginning: Beginni
         _require_kept(plan, folder.latest_checkpoint, latest.version, lambda: _begin_server(server, latest))
     elif backup := checkpoints.backup:
         _require_kept(plan, folder.backup(backup.step), backup.step, lambda: _begin_shards(plan, backup, beginning))
+
+
+def require_log(checkpoints: CheckpointStore, past: ResumedTrial, ready: Ready) -> None:
+    """Raise DamagedFileError where the log of a server that is ready lacks what the journal has of it."""
+    if ready.durable is None or ready.durable >= past.durable:
+        return
+    folder, version = checkpoints.folder, checkpoints.latest.version
+    run = f"{folder.path.parent.parent.name}/{folder.path.parent.name}"
+    lack = f"ends at update {ready.version:,}" if ready.replayed is not None else "is missing, or empty"
+    raise DamagedFileError(
+        f"{folder.server_log}: the server's log {lack}, and the journal has update {past.updates:,} of it. Put the log "
+        f"back; or `edgebed resume {run} --from-checkpoint` goes on from update {version:,}, and the "
+        f"{past.updates - version:,} after it are lost; or begin a new run"
+    )
 
 
 def _require_kept(plan: Plan, path: Path, version: int, begin: Callable[[], None]) -> None:

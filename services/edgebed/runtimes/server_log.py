@@ -19,7 +19,7 @@ import msgspec
 from edgebed.core import records
 from edgebed.core.errors import DamagedFileError, EdgebedError
 from edgebed.roles.events import Append, Effect, Journal
-from edgebed.roles.server.entries import Snapshot, decode_entry, encode_entry, is_durable
+from edgebed.roles.server.entries import Accepted, Snapshot, decode_entry, encode_entry, is_durable
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.log_file import NAME, Disk, LogFile, read_records
 from edgebed.wire import messages
@@ -37,6 +37,20 @@ class Replayed(NamedTuple):
     """Updates that were applied again, and that the last checkpoint lacked."""
     bytes: int
     """Size of the log, with its snapshot."""
+
+
+def has_updates(content: BinaryIO) -> bool:
+    """Whether a log has an update, or a snapshot of a server that had some. EdgebedError where it is damaged."""
+    for place, payload in read_records(content):
+        try:
+            entry, _ = decode_entry(payload)
+        except (ValueError, KeyError, TypeError) as error:
+            raise EdgebedError(f"at byte {place:,}: {error}") from error
+        if (isinstance(entry, Snapshot) and entry.told) or (
+            isinstance(entry, Accepted) and isinstance(entry.message, messages.Push)
+        ):
+            return True
+    return False
 
 
 class ServerLog:
@@ -85,8 +99,8 @@ class ServerLog:
             begins_at = self._redo_all(content)
         except (EdgebedError, OSError) as error:
             raise DamagedFileError(
-                f"{NAME} of the server: {error}; restore it, or remove it to go on from the last checkpoint; then"
-                " resume the run (edgebed resume)"
+                f"{NAME} of the server: {error}; restore it and resume the run (edgebed resume), or go on from the"
+                " last checkpoint without it (edgebed resume --from-checkpoint)"
             ) from error
         version = self.heart.aggregation.version
         return Replayed(version - begins_at, max(0, version - before), size)
@@ -117,6 +131,9 @@ class ServerLog:
 
     def tell(self, ready: messages.Ready) -> messages.Ready:
         """Return what a server that is ready says of what it found."""
+        if self.problem:
+            return ready
+        ready = msgspec.structs.replace(ready, durable=self.told + len(self.untold))
         if self.replayed is None:
             return ready
         version, found = self.heart.aggregation.version, self.replayed

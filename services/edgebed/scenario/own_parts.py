@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from edgebed.algorithms.compressor import StepContext
-from edgebed.algorithms.registry import aggregation_of, code_of, compression_of, configure
+from edgebed.algorithms.local_work import trial
+from edgebed.algorithms.registry import aggregation_of, code_of, compression_of, configure, small_local_work_of
 from edgebed.core.errors import OwnCodeError, ScenarioError
 from edgebed.core.imports import is_import_path, sources
 from edgebed.core.plan import Method, Part, Task
@@ -46,8 +47,10 @@ def check_part(kind: str, part: Part, python_path: Sequence[str]) -> None:
 def try_parts(method: Method, task: Task) -> None:
     """ScenarioError where a part of one's own fails with a vector as long as the task's model.
 
-    Two pushes are compressed, each twice, encoded, decoded, restored and applied.
+    Two pushes are compressed, each twice, encoded, decoded, restored and applied; local work is done twice.
     """
+    if "local_work" in method.parts and is_import_path(method.parts["local_work"].name):
+        _tried("local work", method.parts["local_work"].name, lambda: _try_local_work(method, task))
     for kind in ("compression", "downlink"):
         if kind in method.parts and is_import_path(method.parts[kind].name):
             _tried(kind, method.parts[kind].name, lambda kind=kind: _try_compression(method, task, kind))
@@ -100,6 +103,25 @@ def _try_compression(method: Method, task: Task, kind: str) -> None:
                 "made something else, so runs could not be repeated; return what is to be remembered as memory, rather "
                 "than keep it in an attribute, and draw from context.draws() alone"
             )
+
+
+def _try_local_work(method: Method, task: Task) -> None:
+    work = small_local_work_of(method, task, trial.SMALL)
+    before = trial.memory_of(work)
+    (first, loss), after = trial.ran(work, task.batch_size), trial.memory_of(work)
+    again, other_loss = trial.ran(work, task.batch_size)
+    found = ""
+    if first.tobytes() != again.tobytes() or repr(loss) != repr(other_loss):
+        found = "with the same ones it made something else"
+    if changed := [name for name, value in after.items() if before.get(name) != value]:
+        found = f"it changed {', '.join(changed)}"
+    if found:
+        raise ScenarioError(
+            f"local work {method.parts['local_work'].name}: run is no function of its arguments: {found}, so runs "
+            "could not be repeated, and would depend on which process computes for which worker; keep nothing in an "
+            "attribute, and draw nothing: each push begins anew, and what outlasts it is the memory of a compression "
+            "or the state of an aggregation"
+        )
 
 
 def _try_aggregation(method: Method, task: Task) -> None:

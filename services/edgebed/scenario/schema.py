@@ -255,7 +255,8 @@ class ServerSection(LinkSection, Caps):
     durability: Durability = "log"
     """What outlasts the server: `none`: its last checkpoint; `log`: each update that it has taken, which is appended to
     a log first, so that a server which comes back goes on where it ended; `fsync`: the same, also if the machine loses
-    its power, as nobody is answered before the disk has it."""
+    its power, as nobody is answered before the disk has it. The simulation has the log in memory: it outlasts a server
+    that comes back, and a simulation that was killed resumes from the last checkpoint."""
     non_finite: NonFinite = "take"
     """What becomes of a push with NaN or infinity, in its update or its loss: `take`: it is applied as any other, as
     training that diverges is a result; `refuse`: the model stays as it is, and its worker goes on from there."""

@@ -283,6 +283,8 @@ class Ready(Message, kw_only=True):
     """Server: updates that it applied again from its log; None: there was none."""
     log_bytes: Count = 0
     """Server: size of that log."""
+    durable: Count | None = None
+    """Server: records that come of its log's entries, of all incarnations; None: it keeps no log."""
 
 
 class Start(Message, kw_only=True):

@@ -7,6 +7,8 @@ import sys
 import pytest
 from finished_runs import RISING, finished_run
 
+from edgebed.journal.run_folder import write_atomically
+
 HEAVY = {"torch", "matplotlib", "pandas", "docker", "zmq", "aiohttp", "scipy", "prometheus_client"}
 """Packages that take long to import, which looking at a run, or at a scenario, does without."""
 LEAN = {
@@ -43,11 +45,11 @@ edgebed.run(sys.argv[1], runtime="simulation", processes=1, set=["stop.updates=1
 def modules(tmp_path):
     """The modules that a command has loaded at its end; of other code, those that it has written."""
 
-    def call(*words, code=CODE):
+    def call(*words, code=CODE, ends_with=0):
         command = [sys.executable, "-c", code, *map(str, words)]
         environment = {**os.environ, "EDGEBED_RUNS_DIR": str(tmp_path / "runs")}
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
-        assert done.returncode == 0, done.stderr
+        assert done.returncode == ends_with, done.stderr
         return set(done.stderr.rpartition("loaded: ")[2].split())
 
     return call
@@ -73,6 +75,14 @@ def test_looking_at_runs_loads_what_is_shown(modules, runs, command, besides):
     loaded = modules(*command.split())
 
     assert loaded & (HEAVY | besides) == set()
+
+
+@pytest.mark.parametrize("name", ["latest", "missing"])
+def test_a_resume_that_has_nothing_to_do_loads_nothing_that_trains(modules, runs, name):
+    """The run is complete, or there is none: that is said at once."""
+    write_atomically(runs.folder.summary, runs.summary_json())
+
+    assert modules("resume", name, ends_with=2) & HEAVY == set()
 
 
 @pytest.mark.parametrize("command", ["validate", "plan"])

@@ -2,10 +2,15 @@
 
 from pathlib import Path
 
+import logged_server
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import records
+from edgebed.core.errors import DamagedFileError, ScenarioError
+from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.journal.series import Series
@@ -45,6 +50,62 @@ def test_what_has_passed_the_server_is_that_of_all_its_lives(tmp_path):
     assert past is not None
     assert past.traffic is not None
     assert (past.traffic.ingress_payload, past.traffic.egress_payload, past.traffic.pull_bytes) == (90, 92, 90)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A trial's folder whose journal is gone."""
+    made = TrialFolder(tmp_path)
+    made.server_log.mkdir()
+    made.checkpoints.mkdir()
+    return made
+
+
+def log_of(pushes: int) -> bytes:
+    """The log of a server that has taken so many."""
+    logged = logged_server.LoggedServer("asgd")
+    for what in ["start", *["push"] * pushes]:
+        logged.do(what, "edge-0")
+    return logged.content
+
+
+def test_updates_without_a_journal_are_not_thrown_away(folder):
+    """Whether a log has them or a checkpoint, in a file or on an engine: nothing is removed, and it is said."""
+    (folder.server_log / "server.log").write_bytes(log_of(2))
+    with pytest.raises(ScenarioError, match=r"does not say that training began, and there is a log .*Put the journal"):
+        past_of(folder)
+    assert (folder.server_log / "server.log").exists()
+
+    (folder.server_log / "server.log").rename(folder.server_log / "volume")
+    with pytest.raises(ScenarioError, match="there is a log of its server on a container engine"):
+        past_of(folder)
+
+    (folder.server_log / "volume").unlink()
+    CheckpointStore(folder, np.zeros(2, np.float32)).keep(7, np.ones(2, np.float32), final=False)
+    with pytest.raises(ScenarioError, match=r"there is a checkpoint of update 7"):
+        past_of(folder)
+    assert folder.latest_checkpoint.exists()
+
+
+def test_a_trial_that_has_no_update_has_not_begun(folder):
+    """Its server had begun a log when the controller ended; a log that cannot be read may have updates."""
+    log = folder.server_log / "server.log"
+    log.write_bytes(log_of(0))
+    CheckpointStore(folder, np.zeros(2, np.float32)).keep(0, np.ones(2, np.float32), final=False)
+    assert past_of(folder) is None
+
+    log.write_bytes(b"x" * 100)
+    with pytest.raises(DamagedFileError, match=r"server\.log: damaged at byte 0"):
+        past_of(folder)
+
+
+def test_a_resume_from_the_checkpoint_awaits_nothing_of_the_log(tmp_path):
+    """The server that comes up has none."""
+    folder = TrialFolder(tmp_path)
+    write(folder.journal, [TRIAL, update(1, 10), update(2, 10)])
+
+    assert past_of(folder).durable == 2
+    assert past_of(folder, from_checkpoint=True).durable == 0
 
 
 def write(journal: Path, said: list[records.Record]) -> None:

@@ -19,7 +19,7 @@ from edgebed.roles.events import Append
 from edgebed.roles.server.entries import Accepted, ModelHash, Snapshot, decode_entry
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.log_file import HEAD_BYTES, read_records
-from edgebed.wire.messages import Push
+from edgebed.wire.messages import Push, Ready
 
 METHOD = st.sampled_from(sorted(METHODS))
 ROUNDS = [("push", worker) for _ in range(6) for worker in WORKERS]
@@ -64,6 +64,7 @@ def test_where_snapshots_were_taken_changes_nothing(method, script, bytes_min):
 
     assert memory_of(found.server) == memory_of(logged.server)
     assert [record for _, record in found.log.untold] == logged.records
+    assert found.log.tell(Ready(sender="server")).durable == len(logged.records)
 
 
 @given(method=METHOD, script=SCRIPTS, kills=st.lists(st.integers(0, 12), max_size=4), bytes_min=st.integers(0, 20_000))
@@ -132,7 +133,7 @@ def test_damage_before_the_last_record_names_the_place():
     content = bytearray(run("asgd", ROUNDS).content)
     content[len(content) // 2] ^= 1
 
-    with pytest.raises(EdgebedError, match=r"server\.log of the server: damaged at byte [\d,]+.*remove it to go on"):
+    with pytest.raises(EdgebedError, match=r"server\.log of the server: damaged at byte [\d,]+.* --from-checkpoint"):
         recover(bytes(content), "asgd")
 
 

@@ -338,3 +338,85 @@ def test_modules_looked_at_for_one_scenario_are_forgotten(folder, good):
 
     assert check(Path("s.yaml"), ["method.compression=own_all:All", "fleet.edge.memory=null"]).valid
     assert "own_all" not in sys.modules
+
+
+LOCAL = """
+import numpy as np
+
+class Steps:
+    def __init__(self, config, is_buffer=None):
+        self.kept = None
+        self.made = 0
+
+    def batches(self, examples, batch_size):
+        return 2
+
+    def run(self, gradient, theta, batches):
+        return gradient(theta, batches[0])
+
+class Velocity(Steps):
+    def run(self, gradient, theta, batches):
+        slope, loss = gradient(theta, batches[0])
+        self.kept = slope if self.kept is None else 0.9 * self.kept + slope
+        return self.kept.astype(np.float32), loss
+
+class Counts(Steps):
+    def run(self, gradient, theta, batches):
+        self.made += 1
+        return gradient(theta, batches[0])
+
+SEEN = []
+
+class Elsewhere(Steps):
+    def run(self, gradient, theta, batches):
+        SEEN.append(loss := gradient(theta, batches[0])[1])
+        return np.float32(len(SEEN)) * theta, loss
+
+class Draws(Steps):
+    def __init__(self, config, is_buffer=None):
+        self.draws = np.random.default_rng(1)
+
+    def run(self, gradient, theta, batches):
+        slope, loss = gradient(theta, batches[0])
+        return slope + self.draws.standard_normal(len(slope), dtype=np.float32), loss
+
+class Writes(Steps):
+    def run(self, gradient, theta, batches):
+        theta -= 1.0
+        return gradient(theta, batches[0])
+
+class Wide(Steps):
+    def run(self, gradient, theta, batches):
+        slope, loss = gradient(theta, batches[0])
+        return slope.astype(np.float64), loss
+"""
+
+
+@pytest.mark.parametrize(
+    ("work", "says"),
+    [
+        ("Velocity", "run is no function of its arguments: it changed kept, so runs could not be repeated"),
+        ("Counts", "run is no function of its arguments: it changed made,"),
+        ("Elsewhere", "run is no function of its arguments: with the same ones it made something else,"),
+        ("Draws", "run is no function of its arguments: it changed draws,"),
+        ("Writes", "failed in run: ValueError: output array is read-only"),
+        ("Wide", "failed in run: returned a vector that is float64 (64,), not float32 (64,)"),
+    ],
+)
+def test_local_work_that_is_no_function_is_refused(folder, good, work, says):
+    """What it remembers would be another in each process that computes; what it may not do is found before a run."""
+    (folder / "own_local.py").write_text(LOCAL)
+    (folder / "s.yaml").write_text(good)
+
+    (problem,) = check(folder / "s.yaml", [f"method.local_work=own_local:{work}"]).problems
+
+    assert f"local work own_local:{work}" in problem
+    assert says in problem
+
+
+def test_local_work_without_a_memory_is_taken(folder, good):
+    """It may have attributes, as long as they stay as they are."""
+    (folder / "own_local.py").write_text(LOCAL)
+    (folder / "s.yaml").write_text(good)
+
+    assert not check(folder / "s.yaml", ["method.local_work=own_local:Steps"]).problems

@@ -33,6 +33,11 @@ class LocalWork:
         """Return the mini-batches between a pull and a push, for a worker with `examples` examples."""
         return 1
 
+    @property
+    def copies(self) -> float:
+        """How often the model is in memory while `run` works, at most, beside the model and one gradient."""
+        return 0.0
+
     def run(
         self, gradient: Gradient, theta: NDArray[np.float32], batches: Sequence[NDArray[np.int64]]
     ) -> tuple[NDArray[np.float32], float]:

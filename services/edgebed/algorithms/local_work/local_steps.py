@@ -62,6 +62,11 @@ class LocalWork:
         """Return the mini-batches between a pull and a push, for a worker with `examples` examples."""
         return self.config.steps or max(1, round(self.config.epochs * examples / batch_size))
 
+    @property
+    def copies(self) -> float:
+        """The way gone, the copy of the model, and a step; with momentum a velocity, with `proximal` its pull."""
+        return 3.0 + (self.config.momentum > 0.0) + (self.config.proximal > 0.0)
+
     def run(
         self, gradient: Gradient, theta: NDArray[np.float32], batches: Sequence[NDArray[np.int64]]
     ) -> tuple[NDArray[np.float32], float]:

@@ -72,6 +72,8 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """Time in seconds of training, and version, of the last evaluation; None: there is none."""
     triggered_s: dict[tuple[str, str], float] = {}
     """When each fault was first triggered, by name and node, in seconds of training."""
+    from_checkpoint: bool = False
+    """Whether its server goes on from the last checkpoint, and its log is left out."""
 
 
 class Phase(Enum):

@@ -19,10 +19,10 @@ from edgebed.core.console import say as say_aloud
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.hosts import EngineAddress
 from edgebed.runtimes.containers.engine import CALL_S_MAX, connected, engine_id, explained, is_there
-from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN, LABEL_TRIAL, LABEL_VOLUME
+from edgebed.runtimes.containers.labels import LABEL_FOLDER, LABEL_OWNER, LABEL_RUN, LABEL_TRIAL, LABEL_VOLUME
 from edgebed.runtimes.containers.owner import Life, Witnesses
 from edgebed.runtimes.containers.register import engines_left_behind, forget_dead
-from edgebed.runtimes.containers.server_volume import remove_volume
+from edgebed.runtimes.containers.server_volume import LogKeeping, remove_volume
 
 AT_ONCE = 8
 CONFLICT, FORBIDDEN = 409, 403  # what the engine answers
@@ -63,7 +63,7 @@ def remove_leftovers(
     say: Callable[[str], None],
     say_kept: Callable[[str], None] | None = None,
     *,
-    volumes: bool = False,
+    logs: LogKeeping | None = None,
     hosts: Sequence[EngineAddress] = (),
     engines: Mapping[str, docker.DockerClient] | None = None,
 ) -> int:
@@ -71,18 +71,18 @@ def remove_leftovers(
 
     They are looked for on the user's own engine, on those of controllers that were killed, and on those of `hosts`; or
     on `engines` alone, clients by host. `say` is called with what was removed, and with which host does not answer;
-    `say_kept`, or else `say`, with what stays because its controller still runs, or may run. `volumes`: servers' logs,
-    which a run that has broken off resumes from, go with them.
+    `say_kept`, or else `say`, with what stays because its controller still runs, or may run. `logs` says what becomes
+    of servers' logs, which runs that have broken off resume from; None: they stay.
     """
     if engines is not None:
-        return _remove_from(engines, say, say_kept or say, volumes=volumes)
+        return _remove_from(engines, say, say_kept or say, logs)
     others = (*hosts, *engines_left_behind())
     with connected((*others, None) if not others or is_there() else others, AT_ONCE) as (clients, problems):
         for address, problem in problems.items():
             if not clients and (address is None or len(problems) == 1):
                 raise problem
             say(f"{problem} What earlier runs have left there stays; edgebed down tries again")
-        removed = _remove_from(clients, say, say_kept or say, volumes=volumes)
+        removed = _remove_from(clients, say, say_kept or say, logs)
     forget_dead(problems)
     return removed
 
@@ -91,8 +91,7 @@ def _remove_from(
     engines: Mapping[str, docker.DockerClient],
     say: Callable[[str], None],
     say_kept: Callable[[str], None],
-    *,
-    volumes: bool,
+    logs: LogKeeping | None,
 ) -> int:
     """Remove what is left on these engines; one that fails is said, and the others go on, unless it is the only one."""
     tell = say if len(engines) > 1 else None
@@ -111,10 +110,10 @@ def _remove_from(
             continue
         kept |= {container["Labels"].get(LABEL_VOLUME, "") for part in parts for container in part.containers}
         say_kept(f"kept {_described(parts)}: {WHY_KEPT[life]}")
-    if volumes:
-        for each in found:
+    for each in found if logs else ():
+        if logs.hosts is None or each.host in logs.hosts:
             with _told(each.host, tell):
-                removed += _remove_volumes(each, kept, witnesses, say)
+                removed += _remove_logs(each, logs, kept, witnesses, say, say_kept)
     return removed
 
 
@@ -160,18 +159,37 @@ def _told(host: str, tell: Callable[[str], None] | None) -> Iterator[None]:
         tell(str(error))
 
 
-def _remove_volumes(found: Found, kept: Collection[str], witnesses: Witnesses, say: Callable[[str], None]) -> int:
-    """Remove an engine's logs of servers whose controller is gone, but for those `kept`; return their number."""
+def _remove_logs(
+    found: Found,
+    logs: LogKeeping,
+    in_use: Collection[str],
+    witnesses: Witnesses,
+    say: Callable[[str], None],
+    say_kept: Callable[[str], None],
+) -> int:
+    """Remove an engine's logs of servers whose controller is gone, as `logs` says; return their number."""
     removed = 0
     for volume in found.client.api.volumes(filters={"label": LABEL_OWNER})["Volumes"] or ():
         name, labels = volume["Name"], volume["Labels"]
-        life = _life(witnesses, labels[LABEL_OWNER], (found,))
-        if name in kept or life != "gone" or not remove_volume(found.client, name):
+        if name in in_use or _life(witnesses, labels[LABEL_OWNER], (found,)) != "gone":
             continue
-        removed += 1
-        trial = f"{labels.get(LABEL_RUN, '?')}, trial {labels.get(LABEL_TRIAL, '?')}"
-        say(f"removed the log of the server of {trial}: `edgebed resume` goes on from its last checkpoint")
+        run, belongs = labels.get(LABEL_RUN, "?"), logs.belongs(name, labels)
+        log = f"the log of the server of {run}, trial {labels.get(LABEL_TRIAL, '?')}"
+        if belongs == "elsewhere":
+            place = f"in {labels[LABEL_FOLDER]}" if LABEL_FOLDER in labels else "of an earlier version"
+            say_kept(f"kept {log}: its run, {place}, is none of {logs.root} (docker volume rm {name} removes it)")
+        elif belongs == "to a run" and not logs.removes:
+            say_kept(f"kept {log}: `edgebed resume {run}` goes on from it; `edgebed down --logs` removes it")
+        elif remove_volume(found.client, name):
+            removed += 1
+            say(f"removed {log}: {WHY_REMOVED[belongs]}")
     return removed
+
+
+WHY_REMOVED = {
+    "to a run": "`edgebed resume --from-checkpoint` goes on from its last checkpoint",
+    "to a run that is gone": "its run's folder is gone",
+}
 
 
 def containers_with(client: docker.DockerClient, label: str) -> list[dict[str, Any]]:

@@ -45,6 +45,7 @@ from edgebed.roles.events import (
     Woken,
 )  # fmt: skip
 from edgebed.roles.server.entries import is_durable
+from edgebed.runtimes.checkpoint_fit import require_log
 from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.endpoint import RouterEndpoint
@@ -329,8 +330,11 @@ class LiveController:
         if isinstance(message, messages.Built):
             self.launcher.cap(message.sender)
             self._look_outside()
-        elif isinstance(message, messages.Ready) and message.replayed is None and message.sender == "server":
-            self.durable = 0  # the server has begun another log, if any
+        elif isinstance(message, messages.Ready) and message.sender == "server":
+            if self.heart.past and not self.has_begun:
+                require_log(self.checkpoints, self.heart.past, message)
+            if message.replayed is None:
+                self.durable = 0  # the server has begun another log, if any
         elif isinstance(message, messages.Checkpoint):
             self.checkpoints.keep_sent(message, event.frames)
         elif isinstance(message, messages.Keep):

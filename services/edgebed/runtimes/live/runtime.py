@@ -40,7 +40,7 @@ class LiveRuntime(ABC):
         """As `Runtime.close`."""
 
     def discard_log(self, assignment: Assignment) -> None:
-        """Remove the server's log: the trial is complete."""
+        """Remove the server's log: the trial is complete, or goes on without."""
         shutil.rmtree(assignment.folder.server_log, ignore_errors=True)
 
     def run(self, assignment: Assignment) -> bool:
@@ -64,6 +64,8 @@ class LiveRuntime(ABC):
             backup_at=backups_of(assignment.checkpoints),
         )
         watch = assignment.watch(heart)
+        if assignment.past and assignment.past.from_checkpoint:
+            self.discard_log(assignment)
         with _control_in(assignment.folder.path.parent) or nullcontext() as control:
             launcher = self.launcher(assignment)
             durable = assignment.past.durable if assignment.past else 0
