@@ -164,6 +164,8 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True):
     trigger: Trigger
     steps: tuple[FaultStep, ...]
     """Steps in the order of their times, the first at once; e.g. cut and heal."""
+    recurs: bool = False
+    """Whether the entry has nodes leave and come back all the time, as churn does, and so names no moment itself."""
 
 
 class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):
