@@ -87,7 +87,7 @@ def test_there_is_no_chart_of_nothing(name):
 def test_the_most_frequent_class_is_a_level_line_where_it_takes_no_room(sample_run, share, is_drawn):
     """At its place, above the curves as well, which then are worth nothing; no longer than the axis is where it is not.
 
-    It is no data of a trial, and where nothing was measured nothing is drawn.
+    The chart's data has it, from end to end, and where nothing was measured nothing is drawn.
     """
     series = {"asgd": sample_run.trials["asgd"].series}
     plain, lined = charts.charts_of(series), charts.charts_of(series, most_frequent=[share])
@@ -97,7 +97,8 @@ def test_the_most_frequent_class_is_a_level_line_where_it_takes_no_room(sample_r
         levels = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "--"]
         assert levels == ([share] if is_drawn else [])
         assert (charts.MOST_FREQUENT in lined[name].svg) == is_drawn
-        assert {point.name for point in lined[name].data.points} == {"asgd"}
+        level = [point.y for point in lined[name].data.points if point.name == charts.MOST_FREQUENT]
+        assert level == ([f"{100 * share:g}"] * 2 if is_drawn else [])
         assert axes.get_ylim()[0] > 0.02
     assert lined["staleness"].svg == plain["staleness"].svg
     assert charts.charts_of({"asgd": Series.empty()}, most_frequent=[share])["accuracy-time"].svg == ""

@@ -77,14 +77,13 @@ def with_most_frequent(chart: Chart, shares: Collection[float]) -> Chart:
     def plot(axes: Axes) -> None:
         chart.plot(axes)
         for share in sorted(set(shares)) if axes.has_data() else ():
-            low, high = axes.get_ylim()
+            ends, (low, high) = axes.get_xlim(), axes.get_ylim()
             if share >= low:
-                axes.axhline(share, color=INK, linestyle="dashed", linewidth=1.0, alpha=0.55)
-                place: dict[str, Any] = {"transform": axes.get_yaxis_transform(), "ha": "right", "va": "bottom"}
-                axes.text(1.0, share, MOST_FREQUENT, fontsize=8, **place)
+                axes.plot(ends, (share, share), label=MOST_FREQUENT, color=INK, linestyle="dashed", linewidth=1.0)
+                axes.set_xlim(ends)
                 axes.set_ylim(low, max(high, share))
 
-    return dataclasses.replace(chart, plot=plot)
+    return dataclasses.replace(chart, plot=plot, num_lines=chart.num_lines + len(set(shares)))
 
 
 def accuracy_over_traffic(trials: Trials) -> Chart:
