@@ -27,18 +27,21 @@ def swept(over: dict[str, list[str]], *, seeds: int = 1) -> SweepResult:
         points[Point(method, values)] = PointResult(
             point=method, method=method, values=named, command=f"edgebed run {method}",
             seeds=tuple(of_seeds), reached=0 if bits is None else seeds,
-            updates=None if bits is None else 400.0, best_accuracy=0.9,
-            gives_up=600, spacing=0.1, times=times, time_s=Spread.of(list(times.values())) if times else None,
+            updates=None if bits is None else 400.0, best_accuracy=0.9, final_accuracy=0.85,
+            gives_up=600, spacing=0.1, times=times, traffic={} if bits is None else dict.fromkeys(of_seeds, bits / 8),
+            time_s=Spread.of(list(times.values())) if times else None,
             ingress_bytes=took, egress_bytes=took, traffic_bytes=took, cpu_s=took and Spread.of([rest_s]),
             gradient_s=0.01, compression_s=0.002, restore_s=0.001,
         )  # fmt: skip
-    wins = [
-        WinAt(
-            values=dict(zip(over, values, strict=True)),
-            time=win({method: points[Point(method, values)].times for method in METHODS}, dict.fromkeys(METHODS, 0.1)),
+    wins = []
+    for values in dict.fromkeys(point.values for point in points):
+        there = {method: points[Point(method, values)] for method in METHODS}
+        spacing = dict.fromkeys(METHODS, 0.1)
+        time, traffic = (
+            win({method: getattr(point, name) for method, point in there.items()}, spacing)
+            for name in ("times", "traffic")
         )
-        for values in dict.fromkeys(point.values for point in points)
-    ]
+        wins.append(WinAt(values=dict(zip(over, values, strict=True)), time=time, traffic=traffic))
     return SweepResult(
         scenario="tiny-sweep", question="Which of them wins?", accuracy=0.8, window=3, methods=METHODS,
         axes={axis.key: axis.values for axis in axes}, seeds=seeds, points=tuple(points.values()), wins=tuple(wins),

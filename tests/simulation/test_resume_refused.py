@@ -127,6 +127,19 @@ def test_what_it_was_begun_with_has_to_be_known(broken: RunFolder, fields: dict[
         edgebed.resume(broken.path)
 
 
+def test_the_accuracy_of_a_sweep_outlasts_the_resolved_scenario(broken: RunFolder, tmp_path: Path) -> None:
+    """A run of a sweep's scenario goes on, though the section is not in the scenario of its folder."""
+    swept = "sweep: { accuracy: 0.3, over: { fleet.edge.count: [2, 3] } }\n"
+    (tmp_path / "scenario.yaml").write_text((tmp_path / "scenario.yaml").read_text() + swept)
+    with pytest.raises(KeyboardInterrupt):
+        run_quickly("scenario.yaml", runtime="simulation", processes=1, runs_dir="runs", progress=Impatient())
+    folder = RunFolder.find(tmp_path / "runs", "refused")
+    assert folder.path != broken.path
+    (trial,) = edgebed.resume(folder.path).trials.values()
+
+    assert (trial.summary.outcome, trial.plan.sweep_accuracy, trial.plan.sweep_window) == ("completed", 0.3, 3)
+
+
 def test_the_plan_has_to_be_the_same(broken: RunFolder) -> None:
     """The first difference is named."""
     broken.scenario.write_text(broken.scenario.read_text().replace("updates: 4000", "updates: 3999"))

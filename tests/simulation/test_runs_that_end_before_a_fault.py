@@ -29,10 +29,9 @@ SCENARIO: dict[str, Any] = {
         ({"kill": "edge-0", "after": "push"}, None),
         ({"freeze": "edge-1", "at": "10ms", "for": "1h"}, None),
         ({"kill": "edge-0", "during": "pull", "probability": 0.000001}, None),
-        ({"churn": 60, "at": "5s", "for": "10s", "absent": "1s", "of": "workers"}, "churn-1 at"),
         ({"flap": "edge-0", "at": "5s", "for": "10s"}, "flap-1 at 5 s"),
     ],
-    ids=["time", "point", "second half", "by chance", "churn", "flap"],
+    ids=["time", "point", "second half", "by chance", "flap"],
 )
 def test_a_run_that_ends_before_a_fault_says_so(tmp_path: Path, fault: dict[str, Any], text: str | None) -> None:
     """In verdict, summary and report; trust is not judged, so that nothing fails."""
@@ -47,6 +46,25 @@ def test_a_run_that_ends_before_a_fault_says_so(tmp_path: Path, fault: dict[str,
     else:
         assert trial.fidelity.causes == ("faults",)
         assert trial.fidelity.reasons[0].startswith(f"faults: {text}")
+        assert "did not happen" in to_html(report_page(run))
+
+
+def test_nodes_that_were_to_come_and_go_and_were_not_due_yet_degrade_nothing(tmp_path: Path) -> None:
+    """Churn, of which one time is drawn or several, and a recording: remarked, counted, and in the table of faults."""
+    (tmp_path / "phones.csv").write_text("device,from_s,until_s\na,0,600\na,700,900\nb,0,900\n")
+    churn = {"churn": 60, "at": "5s", "absent": "1s", "of": "workers"}
+    for fault in (
+        {**churn, "for": "10s"},
+        {**churn, "for": "1s"},
+        {"availability": str(tmp_path / "phones.csv"), "at": "0s"},
+    ):
+        run = run_quickly(SCENARIO | {"faults": [fault]}, runtime="simulation", runs_dir=tmp_path)
+        (trial,) = run.summary.trials
+        assert trial.fidelity is not None
+
+        assert (trial.fidelity.verdict, trial.fidelity.reasons, run.exit_code) == ("modelled", (), 0)
+        assert "was to recur" in trial.fidelity.remarks[-1]
+        assert trial.faults_missed
         assert "did not happen" in to_html(report_page(run))
 
 

@@ -110,9 +110,9 @@ def test_what_is_left_out_is_left_out_on_purpose():
             f"for rate in 0.2 0.4 0.8 1.6; do {phones} --variant top-k --set name=rates --set seed=7 "
             "--set variants.top-k.method.aggregation.learning_rate=$rate; done"
         ),
-        "edgebed compare rates/1 rates/2 rates/3 rates/4 --to 90% --window 3",
+        "edgebed compare rates/1 rates/2 rates/3 rates/4",
         f"for seed in 2 3; do {phones} --set seed=$seed; done",
-        "edgebed compare lte-phones/1 lte-phones/2 lte-phones/3 --to 90% --window 3 --baseline top-k",
+        "edgebed compare lte-phones/1 lte-phones/2 lte-phones/3 --baseline top-k",
         (
             "edgebed sweep lte-phones.yaml --set fleet.phone.link_trace=null --set fleet.phone.downlink=27mbit "
             "--set sweep.accuracy=0.9 --set 'sweep.over.fleet.phone.uplink=[250kbit, 1mbit, 4mbit, 16mbit]'"

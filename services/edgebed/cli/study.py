@@ -112,11 +112,19 @@ To = Annotated[
     str | None,
     typer.Option(
         metavar="ACCURACY",
-        help="Count updates, time and bytes to this accuracy, e.g. 97% (default: the highest round one all reach).",
+        help="Count updates, time and bytes to this accuracy, e.g. 97% (default: the scenarios', else the highest "
+        "round one all reach).",
         show_default=False,
     ),
 ]
-Window = Annotated[int, typer.Option(metavar="N", help="Evaluations in the moving average of the accuracy.")]
+Window = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Evaluations in the moving average of the accuracy (default: the scenarios', else 3).",
+        show_default=False,
+    ),
+]
 Anyway = Annotated[bool, typer.Option("--force", help="Compare arms with different data sets or models, too.")]
 Csv = Annotated[
     str | None,
@@ -138,7 +146,7 @@ def compare(
     *,
     baseline: Baseline = None,
     to: To = None,
-    window: Window = 1,
+    window: Window = None,
     force: Anyway = False,
     json: Json = False,
     csv: Csv = None,

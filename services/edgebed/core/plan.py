@@ -164,6 +164,8 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True):
     trigger: Trigger
     steps: tuple[FaultStep, ...]
     """Steps in the order of their times, the first at once; e.g. cut and heal."""
+    recurs: bool = False
+    """Whether the entry has nodes leave and come back all the time, as churn does, and so names no moment itself."""
 
 
 class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):
@@ -470,6 +472,12 @@ class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
     counts_traffic: ClassVar[bool] = False
     counts_messages: ClassVar[bool] = False
 
+    @property
+    def most_frequent(self) -> tuple[int, float] | None:
+        """The test set's most frequent class, and its share, which who always says it has right; None: not known."""
+        counts, total = self.label_counts, sum(self.label_counts)
+        return (counts.index(max(counts)), max(counts) / total) if total else None
+
 
 NodePlan = ServerPlan | WorkerPlan | EvaluatorPlan | StorePlan | ModulesPlan
 """The plan of one node: all that it is sent when it joins."""
@@ -500,6 +508,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     stop_accuracy: float | None = None
     stop_window: int = 1
     """Evaluations whose mean must reach that accuracy."""
+    sweep_accuracy: float | None = None
+    """Accuracy at which runs of the scenario's sweep end; None: it has none, or a trial stops at an accuracy itself."""
+    sweep_window: int = 1
     join_deadline_s: float = 60.0
     """How long no node may start, join or become ready before continuing without those that are not ready (workers), or
     giving up (server, evaluator)."""

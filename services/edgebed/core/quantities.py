@@ -78,6 +78,21 @@ def compared_texts(measure: str, measured: float | None, bound: float) -> tuple[
     return texts
 
 
+def level_text(accuracy: float | None, window: int = 1) -> str:
+    """An accuracy that was asked for, with no more digits than it has, e.g. `97 % in the mean of 3 evaluations`."""
+    return UNMEASURED if accuracy is None else f"{100 * accuracy:.6g} %{mean_of_text(window)}"
+
+
+def mean_of_text(window: int) -> str:
+    """Words behind an accuracy that the mean of several evaluations must reach; empty for one."""
+    return f" in the mean of {window} evaluations" if window > 1 else ""
+
+
+def factor_text(factor: float) -> str:
+    """A factor as text: 1.08, 12.3."""
+    return f"{factor:.2f}" if factor < 10 else number_text(factor)
+
+
 def updates_text(examples_per_update: Mapping[str, float | None]) -> str:
     """Return what an update of each trial, by name, stands for, where that is not the same in all; else "".
 

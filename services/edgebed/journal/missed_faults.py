@@ -24,7 +24,7 @@ class Missed(NamedTuple):
     moot: str = ""
     """Why the fault could not happen: the node had gone before; empty if training just ended too early."""
     goes_on: bool = False
-    """Whether it is a later moment of an entry with several, as churn, of which others happened."""
+    """Whether it is a moment of an entry with several, as churn, and was not due yet, or others of them happened."""
 
     @property
     def begins_with(self) -> Injection:
@@ -62,11 +62,17 @@ def missed_faults(plan: Plan, series: Series) -> tuple[Missed, ...]:
         state = last.get(fault.node, "")
         is_moot = fault.trigger.point is not None and state in ("died", "missing")
         moot = f"it had gone before ({state})" if is_moot else ""
-        missed.append(Missed(fault, moot, fault.name in recurring & began))
+        is_due = (fault.trigger.at_s or 0.0) <= series.trained_s
+        goes_on = fault.name in recurring and (fault.name in began or not is_due)
+        missed.append(Missed(fault, moot, goes_on))
     return tuple(missed)
 
 
 def _recurring(faults: Iterable[FaultPlan]) -> set[str]:
-    """Names of entries that happen at several times."""
+    """Names of entries that happen at several times; an older plan shows that by these times alone."""
     first: dict[str, float | None] = {}
-    return {fault.name for fault in faults if first.setdefault(fault.name, fault.trigger.at_s) != fault.trigger.at_s}
+    return {
+        fault.name
+        for fault in faults
+        if fault.recurs or first.setdefault(fault.name, fault.trigger.at_s) != fault.trigger.at_s
+    }

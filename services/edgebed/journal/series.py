@@ -110,6 +110,20 @@ class Evaluations:
         """Payload up and down together, in bytes; NaN: not known."""
         return self.ingress_bytes + self.egress_bytes
 
+    @property
+    def final_accuracy(self) -> float | None:
+        """Accuracy of the last model; None where the trial did not come to its final evaluation."""
+        return self._final(self.accuracy)
+
+    @property
+    def final_loss(self) -> float | None:
+        """Loss of the last model, NaN if it is not finite; None where the trial did not come to its evaluation."""
+        return self._final(self.loss)
+
+    def _final(self, values: Floats) -> float | None:
+        final = values[self.final]
+        return float(final[-1]) if len(final) else None
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Series:
@@ -213,21 +227,17 @@ class Series:
     @property
     def final_accuracy(self) -> float | None:
         """Accuracy of the final evaluation; None where the trial did not come to it."""
-        return self._final(self.evaluations.accuracy)
+        return self.evaluations.final_accuracy
 
     @property
     def final_loss(self) -> float | None:
         """Loss of the final evaluation, NaN if it is not finite; None where the trial did not come to it."""
-        return self._final(self.evaluations.loss)
+        return self.evaluations.final_loss
 
     @property
     def best_accuracy(self) -> float | None:
         """The highest accuracy measured; None without any evaluation."""
         return float(self.evaluations.accuracy.max()) if len(self.evaluations) else None
-
-    def _final(self, values: Floats) -> float | None:
-        final = values[self.evaluations.final]
-        return float(final[-1]) if len(final) else None
 
     @property
     def updates_by_worker(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import EvaluatorPlan, Plan
 from edgebed.core.quantities import VERDICTS, count_text
 from edgebed.core.records import ShardPhases
 from edgebed.core.runtimes import is_virtual
@@ -97,6 +97,8 @@ class TrialSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Accuracy of the last model; None where the trial ended before its final evaluation."""
     best_accuracy: float | None
     """The highest single accuracy measured."""
+    most_frequent_class: float | None = None
+    """The share of the test set's most frequent class: the accuracy of who always says it. None: not known."""
     last_accuracy: float | None = None
     """The accuracy measured last, which is the final one in a trial that completed."""
     last_accuracy_version: int | None = None
@@ -345,6 +347,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         evaluations=len(evaluations),
         final_accuracy=series.final_accuracy,
         best_accuracy=series.best_accuracy,
+        most_frequent_class=_most_frequent_class(plan),
         last_accuracy=float(evaluations.accuracy[-1]) if len(evaluations) else None,
         last_accuracy_version=int(evaluations.version[-1]) if len(evaluations) else None,
         final_loss=series.final_loss,
@@ -393,6 +396,12 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     )
     is_simulated = series.trial is not None and is_virtual(series.trial.runtime)
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary, is_simulated=is_simulated))
+
+
+def _most_frequent_class(plan: Plan) -> float | None:
+    """The share of the test set's most frequent class, by the evaluator's plan."""
+    found = next((node.most_frequent for node in plan.nodes if isinstance(node, EvaluatorPlan)), None)
+    return found[1] if found else None
 
 
 def _bytes(series: Series) -> dict[str, Any]:

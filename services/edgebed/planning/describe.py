@@ -10,7 +10,7 @@ from typing import Any
 
 from edgebed.core.hosts import HostPlan
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
-from edgebed.core.quantities import bytes_text
+from edgebed.core.quantities import bytes_text, percent_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
 from edgebed.emulation.calibration import warnings_here
@@ -114,6 +114,8 @@ class Description:
     """What is done when a node has failed."""
     durability: str
     """Where a server goes on that is started anew."""
+    most_frequent: tuple[int, float] | None
+    """The test set's most frequent class, and its share: the accuracy of who always says it."""
     stop: tuple[str, ...]
     expectations: tuple[str, ...]
     virtual_time: str
@@ -168,6 +170,7 @@ def describe_plan(
         faults=tuple(fault_rows(plan)),
         on_failure=_on_failure(plan),
         durability=_durability(plan, runtime),
+        most_frequent=next((node.most_frequent for node in plan.nodes if isinstance(node, EvaluatorPlan)), None),
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
         virtual_time=virtual_time_text(plan),
@@ -222,8 +225,13 @@ def as_text(description: Description) -> str:
         f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)}{'' if d.shards else ' a pull'}",
         *([] if d.shards else [f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"]),
         f"A new server goes on {d.durability}",
-        f"Stop: {', or '.join(d.stop)}",
     ]
+    if d.most_frequent:
+        label, share = d.most_frequent
+        lines.append(
+            f"Most frequent class of the test set: {label}, accuracy of always saying it: {percent_text(share)}"
+        )
+    lines.append(f"Stop: {', or '.join(d.stop)}")
     lines += [f"Expected: {expectation}" for expectation in d.expectations]
     lines.append(f"Virtual time: {d.virtual_time}")
     lines += [f"Warning: {warning}" for warning in d.warnings]

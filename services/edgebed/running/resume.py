@@ -9,10 +9,11 @@ same plans, with the same code.
 """
 
 import contextlib
+import dataclasses
 import shutil
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -243,16 +244,26 @@ def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
     changed = [path for path, digest in manifest.get("own_code", {}).items() if now.get(path, digest) != digest]
     if changed:
         raise ScenarioError(f"run {folder.name} was begun with another {', '.join(changed)}; restore it, or {ANEW}")
-    begun = {trial.name for trial in folder.trials()}
+    begun = {trial.name: trial.read_plan() for trial in folder.trials()}
+    planned = [_with_sweep(trial, begun.values()) for trial in planned]
     for trial in planned:
         if trial.plan.trial in begun:
-            _require_same(folder.trial(trial.plan.trial), trial.plan)
+            _require_same(folder.trial(trial.plan.trial), begun[trial.plan.trial], trial.plan)
     return planned
 
 
-def _require_same(folder: TrialFolder, plan: Plan) -> None:
+def _with_sweep(planned: PlannedTrial, begun: Iterable[Plan]) -> PlannedTrial:
+    """The trial with the accuracy of the scenario's sweep, of which the resolved scenario tells nothing."""
+    swept = next((plan for plan in begun if plan.sweep_accuracy is not None), None)
+    if swept is None or planned.plan.stop_accuracy is not None:
+        return planned
+    plan = msgspec.structs.replace(planned.plan, sweep_accuracy=swept.sweep_accuracy, sweep_window=swept.sweep_window)
+    return dataclasses.replace(planned, plan=plan)
+
+
+def _require_same(folder: TrialFolder, begun: Plan, plan: Plan) -> None:
     """ScenarioError where the plan is not the one that the trial began with."""
-    was, now = msgspec.to_builtins(folder.read_plan()), msgspec.json.decode(msgspec.json.encode(plan))
+    was, now = msgspec.to_builtins(begun), msgspec.json.decode(msgspec.json.encode(plan))
     difference = first_difference(was, now)
     if difference:
         raise ScenarioError(

@@ -122,11 +122,34 @@ def test_what_was_to_go_on_and_on_is_only_remarked_if_it_had_begun():
     assert summarise(plan, series).faults_missed == 2
 
 
-def test_of_what_was_to_go_on_and_on_nothing_at_all_is_too_little():
-    """It began after the end."""
-    (reason,) = judge(plan_of(*churn(10.0, 14.0)), series_of()).reasons
+@pytest.mark.parametrize("times_s", [(10.0, 14.0), (10.0,)], ids=["several", "one"])
+def test_churn_of_which_none_was_due_degrades_nothing(times_s):
+    """The training ended before the seed had a worker leave; once or several times makes no difference."""
+    leaving = [msgspec.structs.replace(each, recurs=True) for each in churn(*times_s)]
+    fidelity = judge(plan_of(*leaving), series_of())
 
-    assert reason.startswith("faults: churn-1 at 10 s did not happen, training ended at 8.16 s, and 1 more")
+    assert (fidelity.verdict, fidelity.reasons) == ("modelled", ())
+    times = "1 time" if len(times_s) == 1 else "2 times"
+    assert fidelity.remarks[-1] == f"faults: churn-1 was to recur; {times} did not happen, training ended at 8.16 s"
+
+
+def test_churn_that_was_due_and_did_not_happen_degrades():
+    """At 2 s of a training of 8.16 s; what was due later is remarked."""
+    plan = plan_of(*churn(2.0, 10.0))
+    fidelity = judge(plan, series_of())
+
+    assert fidelity.reasons == (
+        "faults: churn-1 at 2 s did not happen, training ended at 8.16 s; train longer, or ask for it sooner",
+    )
+    assert "churn-1 was to recur; 1 time did not happen" in fidelity.remarks[-1]
+
+
+def test_a_fault_at_a_moment_is_missed_beside_churn_that_is_not():
+    """The scenario itself named that moment."""
+    leaving = [msgspec.structs.replace(each, recurs=True) for each in churn(10.0, 14.0)]
+
+    (reason,) = judge(plan_of(TIMED, *leaving), series_of()).reasons
+    assert reason.startswith("faults: restart-1 at 20 s did not happen, training ended at 8.16 s; train longer")
 
 
 @pytest.mark.parametrize("outcome", ["interrupted", "failed"])

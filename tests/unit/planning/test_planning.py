@@ -200,6 +200,27 @@ def test_a_description_counts_what_is_asked_for_and_what_a_push_costs(plan):
     assert len(load_data("digits", seed=5).train_y) == description.examples
 
 
+def test_the_most_frequent_class_of_the_test_set_is_told(plan):
+    """37 of the 359 test images of the digits are of one class, which who always says it has right."""
+    (planned,) = plan()
+    description = describe_plan(planned, host=HostCapacity(cpus=8, memory_bytes=2**34))
+    counts = np.bincount(load_data("digits", seed=5).test_y)
+
+    assert description.most_frequent == (int(counts.argmax()), counts.max() / counts.sum())
+    text = f"Most frequent class of the test set: {counts.argmax()}, accuracy of always saying it: 10.31 %"
+    assert text in as_text(description).splitlines()
+
+
+def test_the_accuracy_of_a_sweep_is_in_the_plans_of_trials_that_stop_at_none(plan):
+    """With its window; runs of the sweep itself stop there."""
+    sweep = "sweep: { accuracy: 0.7, window: 4, over: { fleet.fast.count: [1, 2] } }\n"
+    (without,) = plan("stop.accuracy=null", text=FLEET + sweep)
+    (stops,) = plan(text=FLEET + sweep)
+
+    assert (without.plan.sweep_accuracy, without.plan.sweep_window) == (0.7, 4)
+    assert (stops.plan.sweep_accuracy, stops.plan.stop_accuracy) == (None, 0.9)
+
+
 @pytest.mark.parametrize(("cpus", "text"), [(0.5, "Caps: 0.5 cores of 1, "), (1, "Caps: 1 core of 1, ")])
 def test_one_core_is_no_cores(plan, cpus, text):
     """In the line of the caps."""

@@ -3,6 +3,7 @@
 import io
 import itertools
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -42,6 +43,15 @@ def agreements(*judgements: Judgement, versions: int = 3) -> Agreements:
     )  # fmt: skip
     runs = {runtime: {1: "agree/0001", 2: "agree/0002"} for runtime in runtimes}
     return Agreements(scenario="agree", verdict=trial.verdict, runs=runs, trials=(trial,), notes=("a busy host",))
+
+
+def test_how_many_seeds_diverged_is_a_figure_of_each_runtime() -> None:
+    """Of all seeds that were run."""
+    (trial,) = agreements(judgement("process")).trials
+    figures = {**trial.figures, "process": msgspec.structs.replace(trial.figures["process"], diverged=1)}
+    table = grids(msgspec.structs.replace(trial, figures=figures))["Each runtime, mean over seeds"]
+
+    assert ("diverged", "0 of 2", "1 of 2") in table.rows
 
 
 def test_the_verdict_names_what_differs() -> None:

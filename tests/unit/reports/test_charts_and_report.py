@@ -83,6 +83,27 @@ def test_there_is_no_chart_of_nothing(name):
     assert (chart.svg, chart.svg_file, chart.printed_svg(), chart.printed_png()) == ("", b"", b"", b"")
 
 
+@pytest.mark.parametrize(("share", "is_drawn"), [(0.12, True), (0.99, True), (0.02, False)])
+def test_the_most_frequent_class_is_a_level_line_where_it_takes_no_room(sample_run, share, is_drawn):
+    """At its place, above the curves as well, which then are worth nothing; no longer than the axis is where it is not.
+
+    The chart's data has it, from end to end, and where nothing was measured nothing is drawn.
+    """
+    series = {"asgd": sample_run.trials["asgd"].series}
+    plain, lined = charts.charts_of(series), charts.charts_of(series, most_frequent=[share])
+    for name in ("accuracy-time", "accuracy-updates"):
+        axes = Figure().add_subplot()
+        lined[name].plot(axes)
+        levels = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "--"]
+        assert levels == ([share] if is_drawn else [])
+        assert (charts.MOST_FREQUENT in lined[name].svg) == is_drawn
+        level = [point.y for point in lined[name].data.points if point.name == charts.MOST_FREQUENT]
+        assert level == ([f"{100 * share:g}"] * 2 if is_drawn else [])
+        assert axes.get_ylim()[0] > 0.02
+    assert lined["staleness"].svg == plain["staleness"].svg
+    assert charts.charts_of({"asgd": Series.empty()}, most_frequent=[share])["accuracy-time"].svg == ""
+
+
 def test_a_steady_rate_does_not_lie_on_the_frame(sample_run):
     """There is room above the highest rate, and the axis begins at 0."""
     axes = Figure().add_subplot()
@@ -110,7 +131,7 @@ def test_the_report_answers_the_readers_questions(sample_run):
     for part in (
         "Does it learn?",
         "Both expectations are met ·",
-        "To 90 %: adacomp 130 kB up",
+        "To 90 % in the mean of 3 evaluations: adacomp",
         "97.50 %",
         "312 kB",
         "gradient 12.00 ms",

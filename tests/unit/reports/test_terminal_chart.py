@@ -135,3 +135,16 @@ def test_the_bytes_are_those_of_both_ways():
     assert "20 MB" in both
     assert "1 MB" in alone
     assert "bytes up: payload of the pushes alone" in alone
+
+
+@pytest.mark.parametrize(("share", "is_drawn"), [(0.7, True), (0.95, True), (0.2, False)])
+def test_the_most_frequent_class_is_a_level_line(share, is_drawn):
+    """From edge to edge, under the curves; one below all of them would take their room."""
+    curve = evaluated([1e6, 3e6, 9e6], [0.5, 0.6, 0.9])
+    chart = accuracy_chart({"asgd": curve}, [share], columns=COLUMNS)
+    rows = [line for line in chart.splitlines() if "│" in line and "---" in line]
+
+    assert len(rows) == is_drawn
+    assert ("- most frequent class" in chart) == is_drawn
+    if not is_drawn:
+        assert chart == accuracy_chart({"asgd": curve}, columns=COLUMNS)

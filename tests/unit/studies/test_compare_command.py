@@ -78,23 +78,26 @@ def test_the_page_needs_nothing_else(simulated, compare, tmp_path):
     assert page.count("<svg") == 5
     assert page.index("Accuracy against bytes up and down") < page.index("Accuracy against bytes up<")
     assert "Does AdaComp save bytes?" in page
-    assert "edgebed compare small/0001 small/0002 small/0003 --to 50%" in page
+    assert "edgebed compare small/0001 small/0002 small/0003 --window 3 --to 50%" in page
     assert all(f'<td class="short">small/{seed:04}' in page for seed in SEEDS)
     assert not any(word in page for word in ("<script ", "src=", "<link", "@import"))
     assert page.count("<script") == 1
 
 
 def test_the_page_begins_with_the_answer(simulated, compare, tmp_path):
-    """What each arm took in the mean of its seeds, the cheaper first; then the charts, then the tables."""
+    """What each arm took in the mean of its seeds, the cheaper first, and who is first; then charts, then tables."""
     place = tmp_path / "page.html"
     assert compare("small/1", "small/2", "--to", "50%", "-o", place, "--runs-dir", simulated)[0] == 0
     page = place.read_text()
 
-    answer = re.search(r"<strong>To 50 %: (\w+) (.*) up, .* in all, .* s; (\w+) .*</strong>", page)
+    to = "To 50 % in the mean of 3 evaluations"
+    answer = re.search(rf"<strong>{to}: (\w+) (.*) up, .* in all, .* s; (\w+) .*</strong>", page)
     assert (answer[1], answer[3]) == ("adacomp", "asgd")
-    row = re.search(r"<h2>To 50 %</h2>.*?>adacomp</th>(.*?)</tr>", page, re.DOTALL)[1]
+    assert re.search(r"First by time: \w+ \(\w+ takes .*\); by bytes: adacomp \(asgd takes ", page)
+    row = re.search(rf"<h2>{to}</h2>.*?>adacomp</th>(.*?)</tr>", page, re.DOTALL)[1]
     assert answer[2] in row
-    assert page.index("<strong>To 50 %") < page.index("<svg") < page.index("<table><thead><tr><th scope=col>arm")
+    order = ("<strong>To 50 %", "First by time", "<svg", "<table><thead><tr><th scope=col>arm")
+    assert sorted(map(page.index, order)) == list(map(page.index, order))
 
 
 def test_json_alone(simulated, compare):
@@ -121,8 +124,8 @@ def test_a_spreadsheet(tmp_path, compare):
     """One line a trial; what was never reached is empty; `-` is standard output alone."""
     finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 0.5, 0.6)})
     place = tmp_path / "trials.csv"
-    assert compare("pair", "--to", "0.95", "--csv", place, "--runs-dir", tmp_path)[0] == 0
-    code, out, _ = compare("pair", "--to", "95%", "--csv", "-", "--runs-dir", tmp_path)
+    assert compare("pair", "--to", "0.95", "--window", 1, "--csv", place, "--runs-dir", tmp_path)[0] == 0
+    code, out, _ = compare("pair", "--to", "95%", "--window", 1, "--csv", "-", "--runs-dir", tmp_path)
     rows = list(csv.DictReader(io.StringIO(out)))
     assert (code, out) == (0, place.read_text())
     assert [(row["arm"], row["seed"], row["updates_to"], row["to_accuracy"]) for row in rows] == [
@@ -138,7 +141,7 @@ def test_what_is_never_reached_says_so(tmp_path, compare):
         finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, best)}, seed=seed)
     out = compare("pair/1", "pair/2", "--to", "97%", "--runs-dir", tmp_path)[1]
     assert "never" in out
-    out = compare("pair/1", "pair/2", "--to", "95%", "--runs-dir", tmp_path)[1]
+    out = compare("pair/1", "pair/2", "--to", "95%", "--window", 1, "--runs-dir", tmp_path)[1]
     assert "in 1 of 2 seeds" in out
 
 
@@ -157,7 +160,7 @@ def test_another_task_is_refused(tmp_path, compare):
     assert out.splitlines()[0].startswith("! asgd (")
     assert "does not train the task of asgd (" in out.splitlines()[0]
     page = (tmp_path / "comparison.html").read_text()
-    assert "edgebed compare pair/0001 pair/0002 --force" in page
+    assert "edgebed compare pair/0001 pair/0002 --window 3 --force" in page
     assert page.index("does not train the task") < page.index("Whole trials")
 
 
@@ -178,7 +181,7 @@ def test_what_seeds_would_find_is_said(tmp_path, compare):
     """In eight of ten studies, and how many differences chance alone would make; of one seed nothing."""
     for seed, best in ((1, 0.96), (2, 0.9), (3, 0.93)):
         finished_run(tmp_path, {"asgd": (0.1, 0.9), "adacomp": (0.1, best)}, seed=seed)
-    three = compare("pair/1", "pair/2", "pair/3", "--runs-dir", tmp_path)[1]
+    three = compare("pair/1", "pair/2", "pair/3", "--window", 1, "--runs-dir", tmp_path)[1]
     assert (
         "In eight of ten such studies, adacomp would be distinguished from asgd by 9.79 points in best accuracy"
         in three
@@ -209,7 +212,7 @@ def test_a_narrow_terminal_keeps_what_matters_most(tmp_path, compare, monkeypatc
     monkeypatch.setenv("COLUMNS", "60")
     finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
     out = compare("pair", "--runs-dir", tmp_path)[1]
-    tables = out.partition("Best accuracy")[0].splitlines()
+    tables = out[out.index("Whole trials") :].partition("Best accuracy")[0].splitlines()
     assert max(map(len, tables)) <= 60
     assert sum("best accuracy" in line and "total" in line for line in tables) == 2
 

@@ -30,6 +30,7 @@ from edgebed.reports.writing.markdown import to_markdown, write
 from edgebed.reports.writing.page import charts_in
 from edgebed.reports.writing.terminal import show
 from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.measures import Fall
 from edgebed.studies.statistics import probability_below_one
 from edgebed.studies.sweep.costs import (
     CompressionCost,
@@ -357,23 +358,39 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     page = write(sweep_page(result, "edgebed sweep tiny.yaml"), tmp_path)
     text = page.with_suffix(".md").read_text()
 
-    assert "Fastest to 80.00 %: top-k at 3 of 4 places, dense at 1." in text
+    assert "Fastest to 80.00 %: top-k at 3 of 4 places, dense at 1. Fewest bytes: top-k at 4 of 4 places." in text
     assert "to an accuracy of 80.00 % in the mean of 3 evaluations" in text
     assert "| 250kbit | top-k | dense |" in text
     assert "| not decided | – |" in text
     assert "chosen by the test\nimages" in text
     assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
     assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | – | 90.00 % |".format("not in 600 updates") in text
+    assert "| – | 90.00 % | 85.00 % | 0 of 1 |" in text
+    assert "| 16mbit | top-k | dense | 40 × | not decided | – |" in text.partition("### By bytes up and down")[2]
     assert "Measured before the first run on A processor" in text
     assert "Set by the scenario, or computed for the devices' speeds: to compress" in text
     assert "edgebed sweep tiny.yaml --resume" in text
-    assert "There is one seed" in text
-    assert "There is one seed" not in text_of(swept({"fleet.edge.uplink": RATES}, seeds=2))
+    assert "One seed: not decided." in text
+    assert "One seed" not in text_of(swept({"fleet.edge.uplink": RATES}, seeds=2))
     assert socket.gethostname() not in text
     assert str(tmp_path) not in text
     for line in text.splitlines():
         if line.startswith("!["):
             assert (tmp_path / line.partition("](")[2].rstrip(")")).read_text().startswith("<svg")
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_points_that_fell_and_seeds_that_diverged_are_said() -> None:
+    """Above the tables, with the first of the seeds that did not stay; and in how many of all a point diverged."""
+    result = swept({"fleet.edge.uplink": RATES[:1]}, seeds=3)
+    fell = (Fall(best=0.86, final=0.17), Fall(best=0.9, final=0.5))
+    points = [
+        msgspec.structs.replace(point, fell=fell, diverged=1) for point in result.points if point.method == "slow"
+    ]
+    text = text_of(msgspec.structs.replace(result, points=tuple(points)))
+
+    assert "slow did not stay, in 2 of 3 seeds: it reached 86.00 % and ended at 17.00 %" in text.partition("##")[0]
+    assert "| 1 of 3 |" in text
 
 
 @pytest.mark.usefixtures("undrawn")

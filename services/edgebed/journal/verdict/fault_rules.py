@@ -35,7 +35,7 @@ def undone(trial: Observed) -> Iterator[Finding]:
 def missed(trial: Observed) -> Iterator[Finding]:
     """Faults that did not happen, since training ended before.
 
-    A trial that somebody stopped, or that ended amid a recurring fault, is not to blame.
+    A trial that somebody stopped, or that ended amid a recurring fault or before its first moment, is not to blame.
     """
     alone = [each for each in trial.missed if not each.moot and not each.goes_on]
     going_on = [each for each in trial.missed if each.goes_on]
@@ -46,7 +46,8 @@ def missed(trial: Observed) -> Iterator[Finding]:
         yield Finding(text, is_fault=not trial.was_stopped)
     if going_on:
         name = going_on[0].fault.name
-        yield Finding(f"faults: {name} was to recur; {len(going_on):,} times did not happen, {ended}", is_fault=False)
+        times = quantities.count_text(len(going_on), "time")
+        yield Finding(f"faults: {name} was to recur; {times} did not happen, {ended}", is_fault=False)
 
 
 def deaths(trial: Observed) -> Iterator[Finding]:

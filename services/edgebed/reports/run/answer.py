@@ -1,48 +1,49 @@
-"""The answer of a run in a sentence or two, from the data: what each trial took to the accuracy that all reached.
+"""The answer of a run in a few sentences, from the data: what each trial took to the accuracy that was asked for.
 
-That accuracy is the one which the scenario expects of all trials, or stops at; else the highest round one that all
-reached. A trial whose best accuracy is far below that of the others does not decide it, and is told apart. Of shards,
-which push nothing, the answer is how fast they are and what holds them up.
+That accuracy is the one at which the scenario stops, by the mean of as many evaluations; else the one that it expects
+of all trials, or the highest round one that all reached, by the mean of three. A trial whose best accuracy is far
+below that of the others does not decide it, and is told apart. Of shards, which push nothing, the answer is how fast
+they are and what holds them up.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from edgebed.core.quantities import bytes_text, number_text, percent_text, seconds_text
+from edgebed.core.quantities import bytes_text, factor_text, number_text, percent_text, seconds_text
+from edgebed.journal.series import Evaluations
 from edgebed.reports.run.busy import bottleneck_text
 from edgebed.running.results import Trial
-from edgebed.studies.measures import LADDER, CostToAccuracy, best_accuracy, reach
+from edgebed.studies.measures import (
+    Level,
+    best_accuracy,
+    expected_accuracies,
+    fall_of,
+    level_told,
+    named_level,
+    no_better_text,
+    reach,
+)
+from edgebed.studies.statistics import CONFIDENCE
+from edgebed.studies.sweep.winners import Win, win
 
-ACCURACIES = ("best_accuracy", "final_accuracy")
-"""Measures of an expectation that are an accuracy."""
-LEARNT_MIN = 0.5
-"""Share of the best accuracy of all trials below which a trial does not decide to what accuracy costs are told."""
 NAMED_MAX = 8
 """Trials that a sentence names."""
+ONE_SEED = "One seed: not decided."
 
 
 def answer_lines(trials: Sequence[Trial]) -> tuple[str, ...]:
     """The sentences; none where no trial has been evaluated and no shard has made two steps."""
-    return tuple(filter(None, (_speeds(trials), *_costs(trials), _best(trials))))
-
-
-def level_of(trials: Sequence[Trial]) -> float | None:
-    """The accuracy to which costs are told, as a fraction; None where there is none that all reached."""
-    bests = {trial.name: best for trial in trials if (best := _best_of(trial)) is not None}
-    top = max(bests.values(), default=0.0)
-    learnt = [trial for trial in trials if bests.get(trial.name, 0.0) >= LEARNT_MIN * top > 0.0]
-    levels = [*_asked(trials), *reversed(LADDER)]
-    return next((level for level in levels if learnt and all(_reached(trial, level) for trial in learnt)), None)
-
-
-def _asked(trials: Sequence[Trial]) -> Iterator[float]:
-    """Accuracies that every trial is to reach, the highest first."""
-    asked = [
-        {bound for measure, sign, bound in trial.plan.expectations if measure in ACCURACIES and sign in (">=", ">")}
-        | ({trial.plan.stop_accuracy} if trial.plan.stop_accuracy and trial.plan.stop_window == 1 else set())
-        for trial in trials
-    ]
-    yield from sorted(set.intersection(*asked) if asked else (), reverse=True)
+    measured = {trial.name: trial.series.evaluations for trial in trials if len(trial.series.evaluations)}
+    plans = [trial.plan for trial in trials]
+    named = named_level(plans)
+    level = level_told(named, list(measured.values()), expected=expected_accuracies(plans))
+    lines = [_speeds(trials)]
+    if named and named != level and measured:
+        lines.append(f"No trial reached {named.text}.")
+    if level:
+        lines += _costs(level, measured)
+    lines += [_accuracies(measured), *_falls(measured, level), *_no_better(trials)]
+    return tuple(filter(None, lines))
 
 
 class Cost(NamedTuple):
@@ -53,8 +54,8 @@ class Cost(NamedTuple):
     time_s: float
 
 
-def costs_text(accuracy: float, costs: Mapping[str, Cost]) -> str:
-    """What each took to the accuracy, the cheapest first, e.g. `To 95 %: adacomp 2 MB up, 21 MB in all, 4.00 s`."""
+def costs_text(level: Level, costs: Mapping[str, Cost]) -> str:
+    """What each took to the level, the cheapest first, e.g. `To 95 %: adacomp 2 MB up, 21 MB in all, 4.00 s`."""
     ranked = sorted(costs, key=lambda name: (costs[name].traffic_bytes or 0.0, costs[name].time_s))
     has_bytes = all(cost.traffic_bytes for cost in costs.values())
     texts = []
@@ -63,22 +64,56 @@ def costs_text(accuracy: float, costs: Mapping[str, Cost]) -> str:
         sizes = f"{bytes_text(cost.ingress_bytes)} up, {bytes_text(cost.traffic_bytes)} in all, " * has_bytes
         texts.append(f"{name} {sizes}{seconds_text(cost.time_s)}")
     more = f"; {len(ranked) - NAMED_MAX} more below" if len(ranked) > NAMED_MAX else ""
-    return f"To {100 * accuracy:.6g} %: {'; '.join(texts)}{more}."
+    return f"To {level.text}: {'; '.join(texts)}{more}."
 
 
-def _costs(trials: Sequence[Trial]) -> Iterator[str]:
-    """What each trial took to the accuracy, and who did not reach it."""
-    level = level_of(trials)
-    if level is None:
-        return
-    costs = {
-        trial.name: Cost(found.ingress_bytes, found.traffic_bytes, found.time_s)
-        for trial in trials
-        if (found := _reached(trial, level))
+def firsts_text(wins: Mapping[str, Win | None], *, has_seeds: bool) -> str:
+    """Who is first by each quantity, e.g. `First by time: top-k (dgc takes 1.41 ×). One seed: not decided`.
+
+    `has_seeds`: whether there are several, which may decide it. Empty where nobody has a second.
+    """
+    texts = [f"by {quantity}: {_win_text(found, has_seeds)}" for quantity, found in wins.items() if found]
+    if not any(found and found.second for found in wins.values()):
+        return ""
+    return f"First {'; '.join(texts)}." + ("" if has_seeds else f" {ONE_SEED}")
+
+
+def _win_text(found: Win, has_seeds: bool) -> str:
+    if found.second is None:
+        return f"{found.method} alone"
+    if found.factor == 1.0:
+        return f"{found.method} and {found.second} alike"
+    takes = f"takes {'≈ ' * found.is_coarse}{factor_text(found.factor)} ×" if found.factor else "takes longer"
+    sure = found.probability is not None and found.probability >= CONFIDENCE
+    decided = f", decided at {100 * CONFIDENCE:.0f} %" if sure else ", not decided"
+    return f"{found.method} ({found.second} {takes}{decided * has_seeds})"
+
+
+def _falls(trials: Mapping[str, Evaluations], level: Level | None) -> Iterator[str]:
+    """A sentence on each trial that did not keep what it reached."""
+    for name, evaluations in trials.items():
+        if fall := fall_of(evaluations, level):
+            yield f"{name} did not stay: {fall.text}."
+
+
+def _costs(level: Level, measured: Mapping[str, Evaluations]) -> Iterator[str]:
+    """What each trial took to the level, who did not reach it, and who is first."""
+    reached = {
+        name: found
+        for name, evaluations in measured.items()
+        if (found := reach(evaluations, level.accuracy, level.window))
     }
-    absent = [trial.name for trial in trials if trial.name not in costs and len(trial.series.evaluations)]
+    absent = [name for name in measured if name not in reached]
     never = f" {_names(absent)} did not reach it." if absent else ""
+    costs = {name: Cost(found.ingress_bytes, found.traffic_bytes, found.time_s) for name, found in reached.items()}
     yield costs_text(level, costs) + never
+    since = {name: found.since for name, found in reached.items()}
+    needed = {
+        "time": {name: {1: found.time_s} for name, found in reached.items()},
+        "bytes": {name: {1: float(found.traffic_bytes)} for name, found in reached.items() if found.traffic_bytes},
+    }
+    wins = {quantity: win(each, since) for quantity, each in needed.items() if len(each) == len(reached)}
+    yield firsts_text(wins, has_seeds=False)
 
 
 def _speeds(trials: Sequence[Trial]) -> str:
@@ -95,20 +130,20 @@ def _speeds(trials: Sequence[Trial]) -> str:
     return f"Steps a second, and what holds each up: {'; '.join(texts)}." if texts else ""
 
 
-def _best(trials: Sequence[Trial]) -> str:
-    """The best accuracy of each trial, the highest first."""
-    bests = {trial.name: best for trial in trials if (best := _best_of(trial)) is not None}
-    ranked = sorted(bests, key=lambda name: -bests[name])
-    texts = [f"{name} {percent_text(bests[name])}" for name in ranked[:NAMED_MAX]]
-    return f"Best accuracy: {', '.join(texts)}." if texts else ""
+def _accuracies(measured: Mapping[str, Evaluations]) -> str:
+    """The final accuracy of each trial with its best, the highest first; a dash where it came to no end."""
+    known = {name: (each.final_accuracy, best_accuracy(each)) for name, each in measured.items()}
+    ranked = sorted(known, key=lambda name: [-(accuracy or 0.0) for accuracy in known[name]])
+    texts = [f"{name} {percent_text(known[name][0])} ({percent_text(known[name][1])})" for name in ranked[:NAMED_MAX]]
+    return f"Final accuracy (best): {', '.join(texts)}." if texts else ""
 
 
-def _best_of(trial: Trial) -> float | None:
-    return best_accuracy(trial.series.evaluations)
-
-
-def _reached(trial: Trial, level: float) -> CostToAccuracy | None:
-    return reach(trial.series.evaluations, level)
+def _no_better(trials: Sequence[Trial]) -> Iterator[str]:
+    """A sentence on trials that were never better than whoever always says the test set's most frequent class."""
+    for trial in trials:
+        share, best = trial.summary.most_frequent_class, trial.summary.best_accuracy
+        if share is not None and best is not None and best <= share:
+            yield f"{trial.name} is {no_better_text(share)}."
 
 
 def _names(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from edgebed.reports.run.faults_text import accounting_line, faults_line
 from edgebed.reports.run.shards_text import shards_text
 from edgebed.reports.run.sketch import accuracy_chart
 from edgebed.reports.run.traffic_text import traffic_lines
-from edgebed.reports.run.trial_measures import results_grid
+from edgebed.reports.run.trial_measures import most_frequent_of, results_grid
 from edgebed.reports.writing.page import Notes, Paragraph, Part, Section, Shade, Sketch, Span, legend, shaded
 from edgebed.running.results import Run, Trial
 
@@ -29,7 +29,8 @@ def results_brief(run: Run, *, verbose: bool = False) -> Iterator[Part]:
     yield results_grid(summary)
     yield legend(updates_text({trial.trial: trial.examples_per_update for trial in summary.trials}))
     series = {name: trial.series for name, trial in run.trials.items()}
-    yield Sketch(lambda columns, colours: accuracy_chart(series, columns=columns, colours=colours))
+    shares = most_frequent_of(summary.trials)
+    yield Sketch(lambda columns, colours: accuracy_chart(series, shares, columns=columns, colours=colours))
     yield from (Paragraph(line.replace("; ", ";\n  ")) for line in answer_lines(list(run.trials.values())))
     if not verbose:
         yield from (legend(f"  {remark}") for remark in _modelled(summary.trials))

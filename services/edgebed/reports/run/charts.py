@@ -1,12 +1,13 @@
 """Charts of trials: accuracy against bytes, updates and time, staleness, updates a second.
 
 Faults and actions by hand are marked: a line with words where there are few, else a tick above the axes; those close
-together are one mark.
+together are one mark. A level line is the accuracy of who always says the most frequent class.
 """
 
+import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from matplotlib.ticker import MaxNLocator
 
 from edgebed.core.quantities import updates_text
 from edgebed.journal.series import Evaluations, Floats, Ints, Series, Updates
+from edgebed.reports.run.trial_measures import MOST_FREQUENT
 from edgebed.reports.writing.drawing import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
 
 RATE_BINS = 40
@@ -49,15 +51,39 @@ Marks = list[tuple[float, str]]
 """Places on the horizontal axis where something was done, with what."""
 
 
-def charts_of(trials: Trials, examples_per_update: ExamplesPerUpdate | None = None) -> dict[str, Chart]:
-    """All charts of trials, by name in the order of a report.
+def charts_of(
+    trials: Trials, examples_per_update: ExamplesPerUpdate | None = None, most_frequent: Collection[float] = ()
+) -> dict[str, Chart]:
+    """All charts of trials, by name in the order of a report; `most_frequent`: see `with_most_frequent`.
 
     Where updates of trials stand for different numbers of examples, as a round of models and a gradient do, accuracies
     are drawn against the examples instead of the updates.
     """
     examples = {name: (examples_per_update or {}).get(name) for name in trials}
     drawn = {**CHARTS, "accuracy-updates": _over_examples(examples)} if updates_text(examples) else CHARTS
-    return {name: draw(trials) for name, draw in drawn.items()}
+    charts = {name: draw(trials) for name, draw in drawn.items()}
+    return {
+        name: with_most_frequent(chart, most_frequent) if name.startswith("accuracy") else chart
+        for name, chart in charts.items()
+    }
+
+
+def with_most_frequent(chart: Chart, shares: Collection[float]) -> Chart:
+    """A chart of accuracies with a line at the share of each test set's most frequent class.
+
+    One below all that is drawn is left out, since it would take the room of the curves.
+    """
+
+    def plot(axes: Axes) -> None:
+        chart.plot(axes)
+        for share in sorted(set(shares)) if axes.has_data() else ():
+            ends, (low, high) = axes.get_xlim(), axes.get_ylim()
+            if share >= low:
+                axes.plot(ends, (share, share), label=MOST_FREQUENT, color=INK, linestyle="dashed", linewidth=1.0)
+                axes.set_xlim(ends)
+                axes.set_ylim(low, max(high, share))
+
+    return dataclasses.replace(chart, plot=plot, num_lines=chart.num_lines + len(set(shares)))
 
 
 def accuracy_over_traffic(trials: Trials) -> Chart:

@@ -49,7 +49,7 @@ from edgebed.reports.run.faults_text import (
 )
 from edgebed.reports.run.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
 from edgebed.reports.run.traffic_text import byte_rows, bytes_by_kind
-from edgebed.reports.run.trial_measures import measure_name, measures_grid
+from edgebed.reports.run.trial_measures import measure_name, measures_grid, most_frequent_of
 from edgebed.reports.writing.drawing import Chart
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.page import (
@@ -99,7 +99,8 @@ def report_page(run: Run) -> Page:
     warnings = [f"{trial.trial}: {warning}" for trial in summary.trials for warning in trial.warnings]
     not_begun = f"{', '.join(summary.not_begun)} did not begin." if summary.not_begun else ""
     none = "" if summary.trials or not_begun else "No trial has begun."
-    charts = charts_of({trial.name: trial.series for trial in trials}, _examples_per_update(trials))
+    series = {trial.name: trial.series for trial in trials}
+    charts = charts_of(series, _examples_per_update(trials), most_frequent_of(summary.trials))
     lead = () if any(trial.is_layerwise for trial in summary.trials) else LEAD
     answer, *others = answer_lines(trials) or ("",)
     sections: Mapping[str, Iterator[Part]] = {

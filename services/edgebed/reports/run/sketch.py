@@ -2,15 +2,18 @@
 
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from edgebed.core.quantities import bytes_text
 from edgebed.journal.series import Series
+from edgebed.reports.run.trial_measures import MOST_FREQUENT
 from edgebed.reports.writing.character_chart import Axis, Line, chart_lines
 
 MARKERS = "xo+*#@"
+LEVEL = "-"
+"""Mark of a level line."""
 COLOURS = (94, 93, 92, 95, 96, 91)
 """What escape sequences call bright blue, yellow, green, magenta, cyan and red."""
 CHART_ROWS = 14
@@ -21,10 +24,13 @@ AXIS_MIN = 0.01
 """Least length of an axis of the chart, in points of accuracy and in decades of bytes."""
 
 
-def accuracy_chart(trials: Mapping[str, Series], *, columns: int = 80, colours: bool = False) -> str:
+def accuracy_chart(
+    trials: Mapping[str, Series], most_frequent: Collection[float] = (), *, columns: int = 80, colours: bool = False
+) -> str:
     """Test accuracy against the bytes that went up and down (logarithmic) in characters; "" without any point.
 
-    The axes go from the lowest value to the highest. Where a trial's journal does not say what went down, all are
+    The axes go from the lowest value to the highest. `most_frequent`: shares of test sets' most frequent classes, each
+    a level line where it is not below all else. Where a trial's journal does not say what went down, all are
     drawn against the pushes alone. Without `colours` the text has no escape sequence at all, so that it can go to a
     file.
     """
@@ -46,6 +52,11 @@ def accuracy_chart(trials: Mapping[str, Series], *, columns: int = 80, colours: 
         key.append(f"{symbol} {name}")
     x_low, x_high = _ends(x for points in curves.values() for x, _ in points)
     y_low, y_high = _ends(y for points in curves.values() for _, y in points)
+    levels = [100 * share for share in most_frequent if 100 * share >= y_low]
+    if levels:
+        y_high = max(y_high, *levels)
+        lines = [*(Line(LEVEL, [(x_low, y), (x_high, y)]) for y in levels), *lines]
+        key.append(f"{LEVEL} {MOST_FREQUENT}")
     chart = chart_lines(
         lines,
         Axis(*_limits(x_low, x_high), [(tick, bytes_text(10**tick)) for tick in _decades(x_low, x_high)]),

@@ -1,6 +1,6 @@
 """What a run's trials came to, measure by measure: a column a trial on the page, a row a trial in a terminal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, percent_text, seconds_text
@@ -53,11 +53,14 @@ def _saved(trial: TrialSummary) -> str:
     return ", ".join(f"{saved:,}" for saved in trial.log_saved_by_start) or UNMEASURED
 
 
+MOST_FREQUENT = "most frequent class"
+"""What charts call the accuracy of who always says the test set's most frequent class."""
 TRIAL = (
     Measure("outcome", outcome_text),
     Measure("method", lambda trial: trial.method),
     Measure("final accuracy", lambda trial: percent_text(trial.final_accuracy), "accuracy"),
-    Measure("best accuracy", lambda trial: percent_text(trial.best_accuracy)),
+    Measure("best accuracy", lambda trial: percent_text(trial.best_accuracy), "best"),
+    Measure(f"always the {MOST_FREQUENT}", lambda trial: percent_text(trial.most_frequent_class)),
     Measure("final loss", lambda trial: number_text(trial.final_loss)),
     Measure("updates", lambda trial: number_text(trial.updates), "updates"),
     Measure("time of training", lambda trial: seconds_text(trial.time_s), "time"),
@@ -111,7 +114,13 @@ WORDS = {
 """Words for measures of an expectation that are not those of the measure itself."""
 DISPENSABLE = (
     "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "total", "exchanged",
+    "best",
 )  # fmt: skip
+
+
+def most_frequent_of(trials: Iterable[TrialSummary]) -> set[float]:
+    """Shares of the most frequent classes of the trials' test sets, each once."""
+    return {trial.most_frequent_class for trial in trials if trial.most_frequent_class is not None}
 
 
 def measure_name(measure: str) -> str:

@@ -20,6 +20,7 @@ ROWS_MAX = 13
 """Versions in a table; the JSON has all."""
 FIGURES: tuple[tuple[str, Callable[[Figures], str]], ...] = (
     ("final accuracy", lambda figures: percent_text(figures.final_accuracy.mean)),
+    ("diverged", lambda figures: f"{figures.diverged} of {figures.final_accuracy.seeds}"),
     ("updates a second", lambda figures: number_text(figures.updates_per_s.mean)),
     ("entries per push", lambda figures: number_text(figures.entries.mean)),
     ("bytes per push", lambda figures: bytes_text(figures.bytes.mean)),

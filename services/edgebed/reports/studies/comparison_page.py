@@ -4,14 +4,15 @@ import shlex
 from collections.abc import Sequence
 
 from edgebed.core.quantities import UNMEASURED, count_text, updates_text, utc_text
-from edgebed.reports.run.answer import Cost, costs_text
+from edgebed.reports.run.answer import Cost, costs_text, firsts_text
+from edgebed.reports.run.charts import with_most_frequent
 from edgebed.reports.studies.comparison_tables import grids, how_to_read, trials_grid
 from edgebed.reports.studies.curves import BAND, Over, curves_chart
 from edgebed.reports.writing.drawing import Chart
 from edgebed.reports.writing.page import Figures, Grid, Listing, Notes, Page, Paragraph, Section, Span, legend, shaded
 from edgebed.running.results import Run
 from edgebed.studies.arms import Arm
-from edgebed.studies.comparison.comparison import INCOMPARABLE, Comparison
+from edgebed.studies.comparison.comparison import FIRSTS, INCOMPARABLE, Comparison
 
 CHARTS: dict[Over, str] = {
     "traffic": "Accuracy against bytes up and down",
@@ -44,6 +45,7 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
         lead=[
             tasks,
             Paragraph(Span(_answer(comparison), "strong")),
+            Paragraph(_firsts(comparison)),
             legend(_facts(comparison, runs)),
             notes,
             left_out,
@@ -60,6 +62,7 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
         ],
         brief=[
             tasks,
+            Paragraph(_firsts(comparison)),
             *tables,
             reading,
             *(
@@ -83,7 +86,13 @@ def _answer(comparison: Comparison) -> str:
         for name, found in means.items()
         if "time_s_to" in found
     }
-    return costs_text(comparison.accuracy, costs) if comparison.accuracy is not None and costs else ""
+    return costs_text(comparison.level, costs) if comparison.level is not None and costs else ""
+
+
+def _firsts(comparison: Comparison) -> str:
+    """Who is first by time and by bytes, and whether that is decided."""
+    wins = {name: comparison.firsts.get(measure) for name, measure in zip(("time", "bytes"), FIRSTS, strict=True)}
+    return firsts_text(wins, has_seeds=any(len(arm.outcomes) > 1 for arm in comparison.arms.values()))
 
 
 def _facts(comparison: Comparison, runs: Sequence[Run]) -> str:
@@ -106,8 +115,9 @@ def charts_of_comparison(comparison: Comparison, arms: Sequence[Arm]) -> list[Ch
     series = {arm.name: [member.trial.series for member in arm.members.values()] for arm in arms}
     examples = comparison.examples_per_update
     left_out = "updates" if updates_text(examples) else "examples"
+    shares = {arm.most_frequent_class for arm in comparison.arms.values() if arm.most_frequent_class is not None}
     return [
-        curves_chart(title, series, over, comparison.window, examples)
+        with_most_frequent(curves_chart(title, series, over, comparison.window, examples), shares)
         for over, title in CHARTS.items()
         if over != left_out
     ]
@@ -125,7 +135,7 @@ def _run_row(run: Run) -> tuple[str, ...]:
 
 def _command(comparison: Comparison, runs: Sequence[Run]) -> str:
     """The command that makes the same page."""
-    options = [*(("--window", str(comparison.window)) if comparison.window > 1 else ())]
+    options = ["--window", str(comparison.window)]
     if any(change.path in INCOMPARABLE for arm in comparison.arms.values() for change in arm.changes):
         options.append("--force")
     if comparison.accuracy is not None and not comparison.accuracy_chosen:

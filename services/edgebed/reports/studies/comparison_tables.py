@@ -9,6 +9,7 @@ from edgebed.core.quantities import (
     UNMEASURED,
     bytes_text,
     count_text,
+    level_text,
     number_text,
     percent_text,
     seconds_text,
@@ -48,7 +49,7 @@ REACHED: Columns = {
 """Measures of what it took to reach an accuracy: column and text of a value."""
 DETECTABLE = ("best_accuracy", "updates_to", "time_s_to", "traffic_bytes_to")
 """Measures for which the legend states the power of their tests."""
-DISPENSABLE = ("seeds", "a push", "updates", "final accuracy", "time", "up", "down")
+DISPENSABLE = ("seeds", "a push", "updates", "time", "up", "down", "diverged", "final accuracy")
 """Columns that a narrow terminal leaves out, first to last."""
 REACHED_LAYERWISE = {key: REACHED[key] for key in ("updates_to", "time_s_to")}
 TRIAL_COLUMNS = (
@@ -67,7 +68,8 @@ def grids(comparison: Comparison) -> dict[str, Grid]:
     """The tables by title: whole trials, and what it took to reach the accuracy, plain and against the baseline."""
     whole, reached = _columns(comparison)
     found = {}
-    for title, columns in (("Whole trials", whole), (f"To {level_text(comparison.accuracy)}", reached)):
+    to = level_text(comparison.accuracy, comparison.window)
+    for title, columns in (("Whole trials", whole), (f"To {to}", reached)):
         if columns:
             found[title] = _grid(comparison, columns)
         if columns and len(comparison.arms) > 1:
@@ -103,7 +105,10 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
         sentences.append("There is no accuracy that every arm reached in every seed; name one with --to.")
     elif comparison.accuracy_chosen:
         chosen = level_text(comparison.accuracy)
-        sentences.append(f"{chosen} is the highest round accuracy that every arm reached in every seed.")
+        sentences.append(
+            f"{chosen} is the highest round accuracy that every arm reached in every seed, but for trials whose best "
+            "is less than half of the highest."
+        )
     return tuple(sentences)
 
 
@@ -139,11 +144,6 @@ def _detectable_text(measure: Measure) -> str:
     if measure.by == "difference":
         return f"{100 * (detectable(measure.against) or 0.0):.2f} points"
     return f"{number_text(detectable_ratio(measure.against) or 1.0)} ×"
-
-
-def level_text(accuracy: float | None) -> str:
-    """An accuracy that a user chose, with no more digits than it has, e.g. 97 %."""
-    return UNMEASURED if accuracy is None else f"{100 * accuracy:.6g} %"
 
 
 def mean_text(mean: ConfidenceInterval, write: Write) -> str:
@@ -212,12 +212,22 @@ def _trial_text(outcome: Outcome, key: str, write: Write) -> str:
 
 
 def _grid(comparison: Comparison, columns: Columns) -> Grid:
-    head = ("arm", "seeds", *(label for label, _ in columns.values()))
+    head = ("arm", "seeds", "diverged", *(label for label, _ in columns.values()))
     rows = [
-        (name, str(len(arm.outcomes)), *(_value_text(arm, key, write) for key, (_, write) in columns.items()))
+        (
+            name,
+            str(len(arm.outcomes)),
+            diverged_text(arm),
+            *(_value_text(arm, key, write) for key, (_, write) in columns.items()),
+        )
         for name, arm in comparison.arms.items()
     ]
     return Grid(head, rows, dispensable=_dispensable(head))
+
+
+def diverged_text(arm: ArmResult) -> str:
+    """In how many of its seeds an arm diverged, e.g. `1 of 6`."""
+    return f"{arm.num_diverged} of {len(arm.outcomes)}"
 
 
 def _grid_against(comparison: Comparison, columns: Columns) -> Grid:

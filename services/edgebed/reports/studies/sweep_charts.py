@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
-from edgebed.core.quantities import seconds_text
+from edgebed.core.quantities import factor_text, seconds_text
 from edgebed.reports.studies.sweep_curves import where_text
-from edgebed.reports.studies.sweep_text import factor_text, probability_text
+from edgebed.reports.studies.sweep_text import probability_text
 from edgebed.reports.writing.drawing import INK, PALETTE, Chart
 from edgebed.studies.sweep.points import Axis, axes_of
 from edgebed.studies.sweep.swept import SweepResult, WinAt

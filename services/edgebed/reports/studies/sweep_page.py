@@ -4,13 +4,14 @@ The page says who wins where, what exactly was counted, which times were measure
 the sweep. It names no folder, host or user of this machine, so that it can be published as it is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from edgebed.core.quantities import count_text, number_text, percent_text
+from edgebed.core.quantities import count_text, mean_of_text, number_text, percent_text
+from edgebed.reports.run.answer import ONE_SEED
 from edgebed.reports.studies.reproduction_page import TEST_SET, machine_section, results_sentence, runs_sentences
 from edgebed.reports.studies.sweep_charts import layout_of, letters, maps_of
 from edgebed.reports.studies.sweep_curves import curves_of
-from edgebed.reports.studies.sweep_text import break_even_grid, costs_grid, mean_of, points_grid, wins_grid
+from edgebed.reports.studies.sweep_text import break_even_grid, costs_grid, falls_of, points_grid, wins_grid
 from edgebed.reports.writing.page import (
     Figures,
     Listing,
@@ -24,10 +25,12 @@ from edgebed.reports.writing.page import (
     Text,
     coded,
     legend,
+    shaded,
 )
 from edgebed.studies.statistics import CONFIDENCE
 from edgebed.studies.sweep.points import axes_of
 from edgebed.studies.sweep.swept import SweepResult
+from edgebed.studies.sweep.winners import Win
 
 COUNTED = """\
 Every point is a run in virtual time. It ends as soon as the mean of its last evaluations, which are made on the test
@@ -46,7 +49,6 @@ PROBABILITY = """\
 *Probability*: at least how likely the first needs less than each of the others in the mean of the logarithm, by
 Student's t over pairs of the same seed. *Detectable*: which factor between the two would be found in eight of ten
 studies with as many seeds that scatter as much."""
-ONE_SEED = "There is one seed: who is first is not decided."
 CURVES = (
     "What each method took to the accuracy; with several seeds a line is their mean, its band goes from the lowest to "
     "the highest. Where a line is missing the accuracy was not reached, or the method was not run. Charts of the same "
@@ -62,11 +64,13 @@ one that is faster above takes the lead from the other, no third is faster than 
 
 def sweep_page(result: SweepResult, command: str) -> Page:
     """The page; in a terminal, what each method took at each point, who is first, and where methods break even."""
-    points, wins, break_even = points_grid(result), wins_grid(result), break_even_grid(result)
+    points, break_even = points_grid(result), break_even_grid(result)
+    wins, fewest = wins_grid(result, "time"), wins_grid(result, "traffic")
+    fell = Notes(shaded(falls_of(result), "unknown"))
     return Page(
         name=result.scenario,
         heading=result.question,
-        lead=[Paragraph(Span(_firsts(result), "strong"))],
+        lead=[Paragraph(Span(_firsts(result), "strong")), fell],
         parts=[
             Paragraph(_overview(result)),
             Prose(TEST_SET),
@@ -76,11 +80,11 @@ def sweep_page(result: SweepResult, command: str) -> Page:
                 "Who is first where",
                 [
                     Prose(MAP),
-                    Paragraph(ONE_SEED if result.seeds == 1 else ""),
                     Paragraph(_letters(result)),
                     Figures(maps_of(result)),
                     Prose(f"{PROBABILITY} {_chance(result)}"),
                     wins,
+                    Section("By bytes up and down", [fewest]),
                 ],
             ),
             *_break_even(result),
@@ -91,8 +95,11 @@ def sweep_page(result: SweepResult, command: str) -> Page:
             Section("How to repeat it", list(_repeat(result, command))),
         ],
         brief=[
-            Section(f"To an accuracy of {percent_text(result.accuracy)}{mean_of(result)}", [points]),
-            Section("Who is first", [wins]),
+            Paragraph(_firsts(result)),
+            fell,
+            Section(f"To an accuracy of {percent_text(result.accuracy)}{mean_of_text(result.window)}", [points]),
+            Section("Who is first by time", [wins]),
+            Section("Who is first by bytes up and down", [fewest]),
             Section("Break-even rates", [break_even]),
         ],
     )
@@ -118,7 +125,7 @@ def _overview(result: SweepResult) -> Text:
     missing = "" if done == wanted else f" {done} of {count_text(wanted, 'run')} have been made."
     return coded(
         f"What {count_text(len(result.methods), 'method')} took to an accuracy of {percent_text(result.accuracy)}"
-        f"{mean_of(result)}, over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
+        f"{mean_of_text(result.window)}, over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
     )
 
 
@@ -128,19 +135,28 @@ def _letters(result: SweepResult) -> Text:
 
 
 def _firsts(result: SweepResult) -> str:
-    """Sentences on how often each method is first, and how often that is more than chance."""
+    """Sentences on how often each method is first by time and by bytes, and how often that is more than chance."""
+    fastest = _first_text(result, [each.time for each in result.wins])
+    if not fastest:
+        none = f"No method reached {percent_text(result.accuracy)}{mean_of_text(result.window)}."
+        return none if result.runs else ""
+    fewest = _first_text(result, [each.traffic for each in result.wins])
+    bytes_too = f" Fewest bytes: {fewest}." if fewest else ""
+    return f"Fastest to {percent_text(result.accuracy)}: {fastest}.{bytes_too}" + f" {ONE_SEED}" * (result.seeds == 1)
+
+
+def _first_text(result: SweepResult, wins: Sequence[Win | None]) -> str:
+    """At how many places each method is first, and at how many of them surely; empty where none is."""
     counts: dict[str, list[bool]] = {}
-    for found in (each.time for each in result.wins if each.time):
+    for found in filter(None, wins):
         counts.setdefault(found.method, []).append((found.probability or 0.0) >= CONFIDENCE)
     surely = " ({} of them with a probability of 95 % or more)" if result.seeds > 1 else ""
-    if not counts:
-        return f"No method reached {percent_text(result.accuracy)}{mean_of(result)}." if result.runs else ""
     of = f" of {count_text(len(result.wins), 'place')}"
     words = []
     for method, sure in sorted(counts.items(), key=lambda pair: -len(pair[1])):
         words.append(f"{method} at {len(sure)}{of}{surely.format(sum(sure) or 'none')}")
         of = ""
-    return f"Fastest to {percent_text(result.accuracy)}: {', '.join(words)}."
+    return ", ".join(words)
 
 
 def _chance(result: SweepResult) -> str:

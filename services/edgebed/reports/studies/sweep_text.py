@@ -1,11 +1,13 @@
 """The tables of a sweep, and its quantities in words."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from edgebed.core.quantities import (
     UNMEASURED,
     bytes_text,
     count_text,
+    factor_text,
     number_text,
     percent_text,
     rate_text,
@@ -29,10 +31,10 @@ HEADS = {
 
 
 def points_grid(result: SweepResult) -> Grid:
-    """A table of what each method took at each point."""
+    """A table of what each method took at each point, and what its accuracy was."""
     labels = tuple(axis.label for axis in axes_of(result.axes))
     return Grid(
-        ("method", *labels, *HEADS.values(), "updates", "best accuracy"),
+        ("method", *labels, *HEADS.values(), "updates", "best accuracy", "final accuracy", "diverged"),
         [
             (
                 point.method,
@@ -40,14 +42,26 @@ def points_grid(result: SweepResult) -> Grid:
                 *(_text(point, name) for name in TEXTS),
                 UNMEASURED if point.updates is None else number_text(round(point.updates)),
                 percent_text(point.best_accuracy),
+                percent_text(point.final_accuracy),
+                f"{point.diverged} of {len(point.seeds)}" if point.was_run else UNMEASURED,
             )
             for point in result.points
         ],
-        dispensable=("best accuracy", "updates", "up", "down"),
+        dispensable=("updates", "up", "down", "diverged", "best accuracy", "final accuracy"),
     )
 
 
-def wins_grid(result: SweepResult) -> Grid:
+def falls_of(result: SweepResult) -> tuple[str, ...]:
+    """A sentence on each point at which seeds did not keep what they reached; of several the first seed is told."""
+    return tuple(
+        f"{point.point} did not stay, in {len(point.fell)} of {count_text(len(point.seeds), 'seed')}: "
+        f"{point.fell[0].text}"
+        for point in result.points
+        if point.fell
+    )
+
+
+def wins_grid(result: SweepResult, measure: Literal["time", "traffic"]) -> Grid:
     """A table of who is first at each place, how surely, and which factor would have been found."""
     labels = tuple(axis.label for axis in axes_of(result.axes))
     rows = [
@@ -55,7 +69,7 @@ def wins_grid(result: SweepResult) -> Grid:
             *each.values.values(),
             *(
                 (UNMEASURED,) * 5
-                if (found := each.time) is None
+                if (found := getattr(each, measure)) is None
                 else (
                     found.method,
                     found.second or "nobody else",
@@ -69,11 +83,6 @@ def wins_grid(result: SweepResult) -> Grid:
     ]
     head = (*labels, "first", "second", "factor", "probability", "detectable")
     return Grid(head, rows, dispensable=("detectable",))
-
-
-def factor_text(factor: float) -> str:
-    """A factor as text: 1.08, 12.3."""
-    return f"{factor:.2f}" if factor < 10 else number_text(factor)
 
 
 def probability_text(found: Win) -> str:
@@ -90,11 +99,6 @@ def break_even_grid(result: SweepResult) -> Grid:
         for each in result.break_even
     ]
     return Grid(("where", "faster below", "rate", "faster above", "takes the lead"), rows)
-
-
-def mean_of(result: SweepResult) -> str:
-    """Words on the evaluations over which the accuracy is averaged; empty for one."""
-    return f" in the mean of {result.window} evaluations" if result.window > 1 else ""
 
 
 def costs_grid(result: SweepResult) -> Grid:

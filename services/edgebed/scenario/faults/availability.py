@@ -82,7 +82,8 @@ class AvailabilityFault(FaultSection):
                 steps = [step(0.0, node, go)]
                 if end_s is not None:
                     steps.append(step(round(end_s - begin_s, 6), node, come))
-                yield FaultPlan(name=name, node=node, trigger=Trigger(at_s=begin_s), steps=tuple(steps))
+                trigger = Trigger(at_s=begin_s)
+                yield FaultPlan(name=name, node=node, trigger=trigger, steps=tuple(steps), recurs=True)
 
     def problems(self, roster: Roster) -> Iterator[Problem]:
         """Yield what does not fit the workers, and a recording whose devices are not theirs."""

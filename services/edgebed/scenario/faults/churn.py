@@ -103,7 +103,7 @@ class Churn(FaultSection):
             present = [node for node in members if back_s[node] <= at_s]
             node = min(present, key=lambda node: (draw(node, k + 1), node))
             back_s[node] = round(at_s + self.absent, 6)
-            yield FaultPlan(name=name, node=node, trigger=Trigger(at_s=at_s), steps=self.steps(node))
+            yield FaultPlan(name=name, node=node, trigger=Trigger(at_s=at_s), steps=self.steps(node), recurs=True)
 
     def problems(self, roster: Roster) -> Iterator[Problem]:
         """Yield a problem where nobody leaves, or where at some time nobody is left who can."""

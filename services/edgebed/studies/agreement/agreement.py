@@ -105,6 +105,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """One runtime in numbers that are not judged: means over seeds; for the staleness, over all updates."""
 
     final_accuracy: ConfidenceInterval
+    diverged: int = 0
+    """Number of seeds that diverged."""
     updates_per_s: ConfidenceInterval
     entries: ConfidenceInterval
     """Entries of a push."""
@@ -313,6 +315,7 @@ def _figures(each: Sequence[Series]) -> Figures:
     median, p90, p99 = np.percentile(staleness, [50, 90, 99])
     return Figures(
         final_accuracy=interval([float(series.evaluations.accuracy[-1]) for series in each]),
+        diverged=sum(series.outcome == "diverged" for series in each),
         updates_per_s=interval([len(series.updates) / series.trained_s for series in each]),
         entries=interval([float(series.updates.entries.mean()) for series in each]),
         bytes=interval([float(series.updates.bytes.mean()) for series in each]),

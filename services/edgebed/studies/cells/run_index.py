@@ -152,5 +152,6 @@ def _essence(plan: Plan, *, is_live: bool) -> Plan:
     )
     rules = dict.fromkeys(RULES, "") if is_live else {}
     return msgspec.structs.replace(
-        plan, nodes=nodes, question="", expectations=(), expects_trusted=False, is_profiled=False, **rules
-    )
+        plan, nodes=nodes, question="", expectations=(), expects_trusted=False, is_profiled=False, sweep_accuracy=None,
+        sweep_window=1, **rules,
+    )  # fmt: skip

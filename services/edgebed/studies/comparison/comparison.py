@@ -7,20 +7,33 @@ Where an arm does not reach the accuracy in each of its seeds there is no mean o
 that failed would make the arm look better than it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import Plan
 from edgebed.core.quantities import UNMEASURED, measure_text
 from edgebed.running.tables import table_html
 from edgebed.scenario.problems import choose
 from edgebed.studies.arms import Arm, ArmTrial, Gathered
 from edgebed.studies.changes import SettingChange
 from edgebed.studies.comparison.warnings import warnings_of
-from edgebed.studies.measures import LADDER, CostToAccuracy, best_accuracy, reach
+from edgebed.studies.measures import (
+    WINDOW,
+    CostToAccuracy,
+    Level,
+    best_accuracy,
+    expected_accuracies,
+    fall_of,
+    level_told,
+    named_level,
+    no_better_text,
+    reach,
+)
 from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval, interval, paired, paired_ratio
+from edgebed.studies.sweep.winners import Win, win
 
 By = Literal["difference", "ratio"]
 TASK = "task"
@@ -82,6 +95,8 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     """Measures by their names in MEASURES."""
     examples_per_update: float | None = None
     """Training examples that an update stands for, the mean over workers; None: not known."""
+    most_frequent_class: float | None = None
+    """The share of the test set's most frequent class: the accuracy of who always says it. None: not known."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -109,9 +124,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: float | None
     """The accuracy that `to` and the like refer to, from 0 to 1; None where there is none that all arms reached."""
     accuracy_chosen: bool
-    """Whether `accuracy` is the highest of a ladder that all arms reached in each seed; else the user named it."""
+    """Whether `accuracy` is the highest of a ladder that all arms reached in each seed; else it was asked for, by the
+    user or by all scenarios alike."""
     confidence: float
     """Confidence of all intervals."""
+    firsts: dict[str, Win]
+    """The arm that needs least to reach the accuracy, by measure, of those that reached it in each of their seeds."""
     arms: dict[str, ArmResult]
     """Results of the arms by name, in the order of the runs given."""
     other_tasks: tuple[str, ...]
@@ -120,6 +138,13 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Trials that are not compared, and why."""
     notes: tuple[str, ...]
     """What a reader must know before trusting the numbers."""
+
+    @property
+    def level(self) -> Level | None:
+        """The accuracy that `to` and the like refer to, with its window; None where there is none."""
+        if self.accuracy is None:
+            return None
+        return Level(self.accuracy, self.window, is_named=not self.accuracy_chosen)
 
     @property
     def examples_per_update(self) -> dict[str, float | None]:
@@ -132,7 +157,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             (name, str(len(arm.outcomes)), *(_mean_text(measure, arm.measures.get(measure)) for measure in MEASURES))
             for name, arm in self.arms.items()
         ]
-        reached = "" if self.accuracy is None else f"; ..._to: until accuracy {self.accuracy:g}"
+        reached = "" if self.level is None else f"; ..._to: until {self.level.text}"
         title = f"means over seeds, against {self.baseline}{reached}"
         return table_html(title, ("arm", "seeds", *MEASURES), rows)
 
@@ -166,6 +191,8 @@ MEASURES: dict[str, By] = {
     "traffic_bytes_to": "ratio",
 }
 """Measures of an arm, and how each is compared; `..._to` is what had passed at the comparison's accuracy."""
+FIRSTS = ("time_s_to", "traffic_bytes_to")
+"""Measures of which it is said who needs least."""
 
 
 def compare_arms(
@@ -173,17 +200,17 @@ def compare_arms(
     *,
     baseline: str | None = None,
     to: float | None = None,
-    window: int = 1,
+    window: int | None = None,
     force: bool = False,
 ) -> Comparison:
     """Compare arms that have been gathered from runs.
 
     `baseline` is the name of an arm (default: the first), `to` the accuracy that updates, time and bytes are counted
-    to, from 0 to 1 (default: the highest of LADDER that every arm reached in every seed), `window` how many evaluations
-    a moving average of the accuracy is taken over, `force` allows arms with different data sets or models. Raises
-    ScenarioError for what cannot be compared.
+    to, from 0 to 1 (default: that of all scenarios, else the highest of LADDER that every arm reached in every seed),
+    `window` how many evaluations a moving average of the accuracy is taken over (default: that of all scenarios, else
+    WINDOW), `force` allows arms with different data sets or models. Raises ScenarioError for what cannot be compared.
     """
-    if window < 1:
+    if window is not None and window < 1:
         raise ScenarioError(f"--window: {window} is below 1; give a number of evaluations, e.g. 5.")
     if to is not None and not 0 < to <= 1:
         raise ScenarioError(
@@ -193,34 +220,84 @@ def compare_arms(
     base = _baseline(arms, baseline)
     if not force:
         _check_tasks(arms, base)
-    accuracy = _highest_of_all(arms, window) if to is None else to
-    base_outcomes = _outcomes(base, accuracy, window)
+    trials = [member.trial for arm in arms for member in arm.members.values()]
+    plans = [trial.plan for trial in trials]
+    asked = _asked(plans, to, window)
+    told = level_told(
+        asked,
+        [trial.series.evaluations for trial in trials],
+        expected=expected_accuracies(plans),
+        window=window or WINDOW,
+    )
+    level = told if to is None else asked
+    accuracy, window = (level.accuracy, level.window) if level else (None, window or WINDOW)
+    outcomes = {arm.name: _outcomes(arm, accuracy, window) for arm in arms}
+    results = {arm.name: _result(arm, base, outcomes) for arm in arms}
     return Comparison(
         baseline=base.name,
         window=window,
         accuracy=accuracy,
-        accuracy_chosen=to is None,
+        accuracy_chosen=level is None or not level.is_named,
         confidence=CONFIDENCE,
-        arms={
-            arm.name: ArmResult(
-                scenario=str(arm.settings["scenario"]),
-                trial=arm.trial,
-                runtime=str(arm.settings["runtime"]),
-                changes=arm.changes(base),
-                outcomes=(outcomes := _outcomes(arm, accuracy, window)),
-                measures=_measures(outcomes, None if arm is base else base_outcomes),
-                examples_per_update=next(iter(arm.members.values())).trial.summary.examples_per_update,
-            )
-            for arm in arms
-        },
+        firsts={name: found for name in FIRSTS if (found := _first(results, name))},
+        arms=results,
         other_tasks=tuple(
             f"{arm.name} does not train the task of {base.name}: {', '.join(map(str, changes))}"
             for arm in arms
             if (changes := _task_changes(arm, base))
         ),
         left_out=gathered.left_out,
-        notes=warnings_of(arms, base, window),
+        notes=(
+            *([f"no trial reached {asked.text}"] if asked and asked != level else []),
+            *warnings_of(arms, base, window),
+            *_falls(arms, level),
+            *_no_better(results),
+        ),
     )
+
+
+def _result(arm: Arm, base: Arm, outcomes: Mapping[str, tuple[Outcome, ...]]) -> ArmResult:
+    summary = next(iter(arm.members.values())).trial.summary
+    return ArmResult(
+        scenario=str(arm.settings["scenario"]),
+        trial=arm.trial,
+        runtime=str(arm.settings["runtime"]),
+        changes=arm.changes(base),
+        outcomes=outcomes[arm.name],
+        measures=_measures(outcomes[arm.name], None if arm is base else outcomes[base.name]),
+        examples_per_update=summary.examples_per_update,
+        most_frequent_class=summary.most_frequent_class,
+    )
+
+
+def _asked(plans: Sequence[Plan], to: float | None, window: int | None) -> Level | None:
+    """The accuracy that the user asks for, else at which all scenarios stop; None where nobody does."""
+    named = named_level(plans)
+    if to is not None:
+        return Level(to, window or (named.window if named else WINDOW), is_named=True)
+    return named and named._replace(window=window or named.window)
+
+
+def _first(arms: Mapping[str, ArmResult], name: str) -> Win | None:
+    """The arm that needs least of a measure, of those that have it in all seeds; None where there are not two."""
+    needed = {arm: each.measures[name].values if each.measures[name].mean else {} for arm, each in arms.items()}
+    since = {arm: max((each.reached.since for each in arms[arm].outcomes if each.reached), default=0.0) for arm in arms}
+    return win(needed, since) if len(arms) > 1 else None
+
+
+def _falls(arms: Sequence[Arm], level: Level | None) -> Iterator[str]:
+    """A sentence on each trial that did not keep what it reached."""
+    for member in (member for arm in arms for member in arm.members.values()):
+        if fall := fall_of(member.trial.series.evaluations, level):
+            yield f"{member.name} did not stay: {fall.text}"
+
+
+def _no_better(arms: Mapping[str, ArmResult]) -> Iterator[str]:
+    """A sentence on each arm that was never better than whoever always says the most frequent class."""
+    for name, arm in arms.items():
+        bests = [outcome.best_accuracy for outcome in arm.outcomes if outcome.best_accuracy is not None]
+        if bests and arm.most_frequent_class is not None and max(bests) <= arm.most_frequent_class:
+            yield f"{name} is {no_better_text(arm.most_frequent_class)}"
 
 
 def _baseline(arms: Sequence[Arm], name: str | None) -> Arm:
@@ -247,13 +324,6 @@ def _task_changes(arm: Arm, base: Arm) -> list[SettingChange]:
     """Settings of the task that differ, without the time that the method's compression takes."""
     task = f"{TASK}."
     return [each for each in arm.changes(base) if each.path.startswith(task) and each.path not in OF_THE_METHOD]
-
-
-def _highest_of_all(arms: Sequence[Arm], window: int) -> float | None:
-    """The highest accuracy of LADDER that every arm reached in every seed; None if there is none."""
-    evaluations = [member.trial.series.evaluations for arm in arms for member in arm.members.values()]
-    reached = (accuracy for accuracy in reversed(LADDER) if all(reach(each, accuracy, window) for each in evaluations))
-    return next(reached, None)
 
 
 def _outcomes(arm: Arm, accuracy: float | None, window: int) -> tuple[Outcome, ...]:

@@ -11,6 +11,7 @@ Quantities are counted until the mean of `window` evaluations first reached the 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 
@@ -20,7 +21,7 @@ from edgebed.studies.cells.collecting import cache_finished
 from edgebed.studies.cells.result_cache import ResultCache, RunResult
 from edgebed.studies.cells.run_index import RunIndex
 from edgebed.studies.finished import FinishedTrial
-from edgebed.studies.measures import CostToAccuracy, best_accuracy, reach
+from edgebed.studies.measures import CostToAccuracy, Fall, Level, best_accuracy, fall_of, reach
 from edgebed.studies.sweep.costs import Costs
 from edgebed.studies.sweep.points import Axis, Point, SweepPlan
 from edgebed.studies.sweep.winners import Spread, Win, crossings, leads, win
@@ -47,12 +48,18 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     """Mean number of updates, of the seeds that reached the accuracy."""
     best_accuracy: float | None
     """The highest accuracy of all seeds: a mean over as many evaluations."""
+    final_accuracy: float | None = None
+    """Mean accuracy of the last models, over seeds."""
+    fell: tuple[Fall, ...] = ()
+    """What seeds reached and did not keep, a value for each that did not."""
     gives_up: int
     """Updates after which a run ends that has not reached the accuracy."""
     spacing: float
     """Mean share of the updates since the previous evaluation, of the seeds that reached the accuracy."""
     times: dict[int, float]
     """Seconds by seed; empty where not all seeds reached the accuracy."""
+    traffic: dict[int, float] = {}
+    """Bytes up and down by seed; empty where not all seeds reached the accuracy."""
     time_s: Spread | None
     """Seconds over seeds; None here and below: not all seeds reached the accuracy."""
     ingress_bytes: Spread | None
@@ -76,6 +83,8 @@ class WinAt(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[str, str]
     time: Win | None
     """The fastest of the methods that were run; None: none reached the accuracy."""
+    traffic: Win | None = None
+    """The method with fewest bytes up and down; None: none reached the accuracy."""
     not_run: int = 0
     """Number of methods that were not run there."""
 
@@ -180,6 +189,8 @@ def _point(
     spreads = {name: Spread.of(values) if is_whole else None for name, values in taken.items()}
     first = next(iter(trials.values()), None)
     bests = [best for trial in trials.values() if (best := best_accuracy(trial.evaluations, points.window)) is not None]
+    finals = [final for trial in trials.values() if (final := trial.evaluations.final_accuracy) is not None]
+    level = Level(points.accuracy, points.window, is_named=True)
     return PointResult(
         point=points.name(point),
         method=point.method,
@@ -190,9 +201,12 @@ def _point(
         diverged=sum(trial.summary.outcome == "diverged" for trial in trials.values()),
         updates=sum(at.updates for at in reached.values()) / len(reached) if reached else None,
         best_accuracy=max(bests, default=None),
+        final_accuracy=fmean(finals) if finals else None,
+        fell=tuple(fall for trial in trials.values() if (fall := fall_of(trial.evaluations, level))),
         gives_up=cells.spec(runs[0]).updates,
         spacing=sum(at.since for at in reached.values()) / len(reached) if reached else 0.0,
-        times={seed: at.time_s for seed, at in reached.items()} if is_whole else {},
+        times=dict(zip(reached, taken["time_s"], strict=True)) if is_whole else {},
+        traffic=dict(zip(reached, taken["traffic_bytes"], strict=True)) if is_whole else {},
         gradient_s=first.plan.nodes[0].task.gradient_time_s if first else None,
         compression_s=first.plan.nodes[0].task.compression_time_s if first else None,
         restore_s=_restore_s(first, costs) if first else None,
@@ -224,13 +238,12 @@ def _wins(points: SweepPlan, results: Mapping[Point, PointResult]) -> Sequence[W
     found = []
     for values in dict.fromkeys(point.values for point in points.all):
         there = {method: results[Point(method, values)] for method in points.methods}
+        spacing = {method: point.spacing for method, point in there.items()}
         found.append(
             WinAt(
                 values=dict(zip((axis.key for axis in points.axes), values, strict=True)),
-                time=win(
-                    {method: point.times for method, point in there.items()},
-                    {method: point.spacing for method, point in there.items()},
-                ),
+                time=win({method: point.times for method, point in there.items()}, spacing),
+                traffic=win({method: point.traffic for method, point in there.items()}, spacing),
                 not_run=sum(not point.was_run for point in there.values()),
             )
         )
