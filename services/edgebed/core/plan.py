@@ -472,12 +472,6 @@ class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
     counts_traffic: ClassVar[bool] = False
     counts_messages: ClassVar[bool] = False
 
-    @property
-    def most_frequent(self) -> tuple[int, float] | None:
-        """The test set's most frequent class, and its share, which who always says it has right; None: not known."""
-        counts, total = self.label_counts, sum(self.label_counts)
-        return (counts.index(max(counts)), max(counts) / total) if total else None
-
 
 NodePlan = ServerPlan | WorkerPlan | EvaluatorPlan | StorePlan | ModulesPlan
 """The plan of one node: all that it is sent when it joins."""
@@ -547,7 +541,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def evaluator(self) -> EvaluatorPlan:
-        """The plan of the evaluator."""
+        """The evaluator's plan."""
         return next(node for node in self.nodes if isinstance(node, EvaluatorPlan))
 
     @property

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 UNMEASURED = "–"
 NOT_FINITE = "not finite"
@@ -155,3 +155,9 @@ def not_finite_text(what: str, tensor: str) -> str:
     """What was not finite, in words, e.g. `buffer mask`, `gradient of out.weight`, `loss`."""
     between = " " if what in ("parameter", "buffer") else " of "
     return f"{what}{between}{tensor}" if tensor else what
+
+
+def largest_share(counts: Sequence[int]) -> tuple[int, float] | None:
+    """Return the place of the largest of some counts, and its share of all; None where nothing was counted."""
+    total = sum(counts)
+    return (counts.index(max(counts)), max(counts) / total) if total else None

@@ -22,14 +22,14 @@ from numpy.typing import NDArray
 
 from edgebed.core import records
 from edgebed.journal.accounts.ledger import Accounting
+from edgebed.journal.accounts.seen_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
 from edgebed.journal.folds import Counters, Fold, Timeline, on, total
 from edgebed.journal.journal import not_a_line, read_journal
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence, divergence_of
 from edgebed.journal.series_faults import Faults, TimedFault
-from edgebed.journal.series_pushes import SeenPushes, WorkerPushes
-from edgebed.journal.series_seen import Sighting, Sightings
 from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, Steps
+from edgebed.journal.verdict.sightings import Sighting, Sightings
 
 SERVER = "server"
 Floats = NDArray[np.float64]

@@ -7,26 +7,25 @@ bytes at the network interface stand beside them.
 
 import operator
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.plan import EvaluatorPlan, Plan
-from edgebed.core.quantities import VERDICTS, count_text
+from edgebed.core.plan import Plan
+from edgebed.core.quantities import VERDICTS, largest_share
 from edgebed.core.records import ShardPhases
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting
-from edgebed.journal.accounts.skipped_evaluations import skipped_text
 from edgebed.journal.folds import total
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence
-from edgebed.journal.series_faults import RETURNS, TimedFault, unasked_losses
-from edgebed.journal.series_pushes import AFTER_THE_END
+from edgebed.journal.series_faults import RETURNS, TimedFault
 from edgebed.journal.start_up import StartUp, start_up_of
+from edgebed.journal.trial_warnings import divergence, losses, unheard_of, unmeasured
 from edgebed.journal.verdict.fidelity import Fidelity, judge
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -43,8 +42,6 @@ STEP_MESSAGES = ("activation", "gradient", "taken", "fetch")
 TENTH = 10
 IDLE_END_SHARE = 0.05
 """Share of the training after the last update from which on the two times are told apart."""
-LOST_MAX = 3
-"""Number of lost nodes that are named with the reason why they are gone."""
 JOINED_STATES = frozenset({"joined", "ready", "running", "stopped"})
 
 
@@ -334,7 +331,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     traffic = series.traffic[-1][1] if series.traffic else None
     own = traffic if traffic and traffic.has_own_interface else None
     first = series.first_not_finite if series.has_diverged else None
-    unheard = tuple(_unheard(plan, series))
+    unheard = tuple(unheard_of(plan, series))
     summary = TrialSummary(
         trial=plan.trial,
         method=plan.nodes[0].method.name if plan.nodes else "",
@@ -347,7 +344,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         evaluations=len(evaluations),
         final_accuracy=series.final_accuracy,
         best_accuracy=series.best_accuracy,
-        most_frequent_class=_most_frequent_class(plan),
+        most_frequent_class=most[1] if (most := largest_share(plan.evaluator.label_counts)) else None,
         last_accuracy=float(evaluations.accuracy[-1]) if len(evaluations) else None,
         last_accuracy_version=int(evaluations.version[-1]) if len(evaluations) else None,
         final_loss=series.final_loss,
@@ -392,16 +389,10 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         unobserved_updates=series.unobserved_updates,
         fidelity=judge(plan, series),
         unheard=unheard,
-        warnings=(*_losses(series, set(workers)), *unheard, *_divergence(series), *_warnings(plan, series)),
+        warnings=(*losses(series, set(workers)), *unheard, *divergence(series), *unmeasured(plan, series)),
     )
     is_simulated = series.trial is not None and is_virtual(series.trial.runtime)
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary, is_simulated=is_simulated))
-
-
-def _most_frequent_class(plan: Plan) -> float | None:
-    """The share of the test set's most frequent class, by the evaluator's plan."""
-    found = next((node.most_frequent for node in plan.nodes if isinstance(node, EvaluatorPlan)), None)
-    return found[1] if found else None
 
 
 def _bytes(series: Series) -> dict[str, Any]:
@@ -432,22 +423,6 @@ def _accounting(series: Series) -> dict[str, Any]:
         f"{unit}_lost": total.lost,
         f"{unit}_unexplained": total.unexplained,
     }
-
-
-def _unheard(plan: Plan, series: Series) -> Iterator[str]:
-    """Classes of workers none of whose pushes was applied; those that came after the last update do not count."""
-    classes = {worker.node: worker.device_class for worker in plan.workers() if worker.shard is None}
-    applied: Counter[str] = Counter()
-    others: Counter[str] = Counter()
-    for life in series.accounting.lives if series.accounting else ():
-        if name := classes.get(life.worker):
-            applied[name] += life.applied
-            refused = sum(life.refused.values()) - life.refused.get(AFTER_THE_END, 0)
-            others[name] += refused + life.lost_in_flight + life.lost_with_server
-    for name, count in others.items():
-        if count and not applied[name]:
-            which = "the only push" if count == 1 else f"none of the {count:,} pushes"
-            yield f"{which} of class {name} was {'not ' if count == 1 else ''}applied"
 
 
 def _shards(plan: Plan, series: Series) -> dict[str, Any]:
@@ -544,39 +519,6 @@ def _back_s(done: TimedFault, series: Series) -> float | None:
     """Seconds after an action that was to bring a node back until it was, or until training ended without it."""
     awaited = done.record.action in RETURNS and done.is_to_end
     return series.trained_s - done.t if awaited else done.back_s
-
-
-def _losses(series: Series, workers: set[str]) -> Iterator[str]:
-    """How many workers, and how many other nodes, died or never came unasked; with the first reasons."""
-    losses = unasked_losses(series.nodes, series.faults)
-    for noun, lost in (
-        ("worker", [node for node in losses if node.name in workers]),
-        ("node", [node for node in losses if node.name not in workers]),
-    ):
-        died, missing = (len({node.name for node in lost if node.state == state}) for state in ("died", "missing"))
-        if died or missing:
-            yield f"{count_text(died, noun)} died, {missing} missing"
-    last = list({node.name: node for node in losses}.values())
-    for node in last[:LOST_MAX]:
-        yield f"{node.name} {node.state}: {node.reason}" if node.reason else f"{node.name} {node.state}"
-    if len(last) > LOST_MAX:
-        yield f"and {len(last) - LOST_MAX} more"
-
-
-def _warnings(plan: Plan, series: Series) -> Iterator[str]:
-    """What was not measured that should be, and why the accounting does not close."""
-    if skipped := skipped_text(plan, series):
-        yield skipped
-    for problem in series.accounting.problems if series.accounting else ():
-        yield f"not every {'step' if series.resumed else 'update'} is accounted for: {problem}"
-
-
-def _divergence(series: Series) -> Iterator[str]:
-    """What was not finite in a trial that does not count as diverged."""
-    first = series.first_not_finite
-    if first and series.outcome != "diverged":
-        since, rest = ("since", "") if series.has_diverged else ("at", ", though every loss is")
-        yield f"{first.text} is not finite {since} update {first.update:,}{rest}"
 
 
 def _judge(plan: Plan, summary: TrialSummary, *, is_simulated: bool) -> tuple[Expectation, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from edgebed.core.hosts import HostPlan
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
-from edgebed.core.quantities import bytes_text, percent_text
+from edgebed.core.quantities import bytes_text, largest_share, percent_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
 from edgebed.emulation.calibration import warnings_here
@@ -170,7 +170,7 @@ def describe_plan(
         faults=tuple(fault_rows(plan)),
         on_failure=_on_failure(plan),
         durability=_durability(plan, runtime),
-        most_frequent=next((node.most_frequent for node in plan.nodes if isinstance(node, EvaluatorPlan)), None),
+        most_frequent=largest_share(plan.evaluator.label_counts),
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
         virtual_time=virtual_time_text(plan),

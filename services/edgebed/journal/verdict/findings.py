@@ -8,12 +8,12 @@ from typing import NamedTuple
 from edgebed.core import records
 from edgebed.core.framing import MTU
 from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
+from edgebed.journal.accounts.seen_pushes import WorkerPushes
 from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import TimedFault
-from edgebed.journal.series_pushes import WorkerPushes
-from edgebed.journal.series_seen import Sighting
 from edgebed.journal.verdict.hosts import HostConditions
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
+from edgebed.journal.verdict.sightings import Sighting
 
 BUSY_MIN = 0.9
 """Share of all cores' time from which on what is late is the host's fault."""

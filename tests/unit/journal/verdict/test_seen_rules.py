@@ -6,9 +6,9 @@ import pytest
 
 from edgebed.core import records
 from edgebed.journal.series import Series
-from edgebed.journal.series_seen import Sighting, Sightings
 from edgebed.journal.verdict.fidelity import _observed, judge
 from edgebed.journal.verdict.seen_rules import NOBODY, SEEN_RULES, unread
+from edgebed.journal.verdict.sightings import Sighting, Sightings
 
 from .conftest import WELL, WORKERS, done, held, plan_of, series_of, with_faults
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from edgebed.core import records
 from edgebed.core.plan import FaultPlan, FaultStep, Injection, Part, Trigger
-from edgebed.journal.series_pushes import SeenPushes, WorkerPushes
+from edgebed.journal.accounts.seen_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.verdict.fidelity import judge
 
 from .conftest import WORKERS, done, plan_of, series_of, trial, with_faults

@@ -1,0 +1,63 @@
+"""What a reader of a trial must know before trusting its numbers, in words; pure."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from edgebed.core.plan import Plan
+from edgebed.core.quantities import count_text
+from edgebed.journal.accounts.seen_pushes import AFTER_THE_END
+from edgebed.journal.accounts.skipped_evaluations import skipped_text
+from edgebed.journal.series import Series
+from edgebed.journal.series_faults import unasked_losses
+
+LOST_MAX = 3
+"""Number of lost nodes that are named with the reason why they are gone."""
+
+
+def unheard_of(plan: Plan, series: Series) -> Iterator[str]:
+    """Classes of workers none of whose pushes was applied; those that came after the last update do not count."""
+    classes = {worker.node: worker.device_class for worker in plan.workers() if worker.shard is None}
+    applied: Counter[str] = Counter()
+    others: Counter[str] = Counter()
+    for life in series.accounting.lives if series.accounting else ():
+        if name := classes.get(life.worker):
+            applied[name] += life.applied
+            refused = sum(life.refused.values()) - life.refused.get(AFTER_THE_END, 0)
+            others[name] += refused + life.lost_in_flight + life.lost_with_server
+    for name, count in others.items():
+        if count and not applied[name]:
+            which = "the only push" if count == 1 else f"none of the {count:,} pushes"
+            yield f"{which} of class {name} was {'not ' if count == 1 else ''}applied"
+
+
+def losses(series: Series, workers: set[str]) -> Iterator[str]:
+    """How many workers, and how many other nodes, died or never came unasked; with the first reasons."""
+    lost_nodes = unasked_losses(series.nodes, series.faults)
+    for noun, lost in (
+        ("worker", [node for node in lost_nodes if node.name in workers]),
+        ("node", [node for node in lost_nodes if node.name not in workers]),
+    ):
+        died, missing = (len({node.name for node in lost if node.state == state}) for state in ("died", "missing"))
+        if died or missing:
+            yield f"{count_text(died, noun)} died, {missing} missing"
+    last = list({node.name: node for node in lost_nodes}.values())
+    for node in last[:LOST_MAX]:
+        yield f"{node.name} {node.state}: {node.reason}" if node.reason else f"{node.name} {node.state}"
+    if len(last) > LOST_MAX:
+        yield f"and {len(last) - LOST_MAX} more"
+
+
+def unmeasured(plan: Plan, series: Series) -> Iterator[str]:
+    """What was not measured that should be, and why the accounting does not close."""
+    if skipped := skipped_text(plan, series):
+        yield skipped
+    for problem in series.accounting.problems if series.accounting else ():
+        yield f"not every {'step' if series.resumed else 'update'} is accounted for: {problem}"
+
+
+def divergence(series: Series) -> Iterator[str]:
+    """What was not finite in a trial that does not count as diverged."""
+    first = series.first_not_finite
+    if first and series.outcome != "diverged":
+        since, rest = ("since", "") if series.has_diverged else ("at", ", though every loss is")
+        yield f"{first.text} is not finite {since} update {first.update:,}{rest}"
