@@ -253,10 +253,9 @@ class ServerSection(LinkSection, Caps):
     """What the parameter server may use, its link, which all workers share, and how it keeps what it has applied."""
 
     durability: Durability = "log"
-    """What outlasts the server: `none`: its last checkpoint; `log`: each update that it has taken, which is appended to
-    a log first, so that a server which comes back goes on where it ended; `fsync`: the same, also if the machine loses
-    its power, as nobody is answered before the disk has it. The simulation has the log in memory: it outlasts a server
-    that comes back, and a simulation that was killed resumes from the last checkpoint."""
+    """What outlasts the server: `none`: its last checkpoint; `log`: each update, as a log has it before it is answered,
+    so a server that comes back goes on where it ended; `fsync`: the same, also if the machine loses its power, as the
+    disk has it before. The simulation has the log in memory: one that was killed resumes from its last checkpoint."""
     non_finite: NonFinite = "take"
     """What becomes of a push with NaN or infinity, in its update or its loss: `take`: it is applied as any other, as
     training that diverges is a result; `refuse`: the model stays as it is, and its worker goes on from there."""

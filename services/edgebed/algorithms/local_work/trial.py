@@ -48,8 +48,9 @@ def _given(work: Any, size: int, batch_size: int) -> tuple[NDArray[np.float32], 
     theta = np.linspace(-1.0, 1.0, size, dtype=np.float32)
     count = work.batches(EXAMPLES * batch_size, batch_size)
     batches = [np.arange(place, place + batch_size) for place in range(count)]
-    for array in (theta, *batches):
-        array.flags.writeable = False
+    theta.flags.writeable = False
+    for batch in batches:
+        batch.flags.writeable = False
     return theta, batches
 
 

@@ -110,8 +110,8 @@ def _remove_from(
             continue
         kept |= {container["Labels"].get(LABEL_VOLUME, "") for part in parts for container in part.containers}
         say_kept(f"kept {_described(parts)}: {WHY_KEPT[life]}")
-    for each in found if logs else ():
-        if logs.hosts is None or each.host in logs.hosts:
+    for each in found:
+        if logs and (logs.hosts is None or each.host in logs.hosts):
             with _told(each.host, tell):
                 removed += _remove_logs(each, logs, kept, witnesses, say, say_kept)
     return removed
