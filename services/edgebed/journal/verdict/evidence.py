@@ -34,6 +34,7 @@ from edgebed.journal.verdict.findings import (
 from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, LAG_MAX_S, STEAL_MAX
 from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
 from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Presence, Span
+from edgebed.journal.verdict.seen_rules import DIFFERENCE_MAX, unread
 from edgebed.journal.verdict.stop_rules import STOPPED_MAX, STOPPED_MIN_S
 
 OBSERVED_MIN = 0.9
@@ -53,6 +54,8 @@ SCHEDSTAT = "the kernel's schedstat"
 OWN_CLOCK = "gaps of its own clock"
 PROBE = "the host's probe"
 CONTROLLER = "the controller"
+OUTSIDE = "the controller, from outside"
+OWN_ACCOUNT = "what the node says of itself"
 
 AS_ASKED = "as asked, once a second"
 IN_TIME = (
@@ -65,6 +68,7 @@ STOPPED = f"at most {share_text(STOPPED_MAX)} of the time, or {seconds_text(STOP
 AT_MOST_CAP = "at most the cap"
 KEPT_TIME = f"steal at most {share_text(STEAL_MAX)}; waking up at most {seconds_text(LAG_MAX_S)} late"
 DONE = "each done, and in time"
+ALIKE = f"a difference of {share_text(DIFFERENCE_MAX)}"
 
 NO_USAGE = "records of what was used are missing"
 NO_LINK = "records of what holds the link are missing"
@@ -112,6 +116,7 @@ class Claim(NamedTuple):
     owed_s: float
     observed_s: float
     missing: str
+    """What is missing where too little was observed; empty: nothing is owed, and the rest counts by itself."""
     node: Judged | None = None
     subject: str = ""
 
@@ -160,7 +165,7 @@ def unobserved(trial: Observed, claims: Iterable[Claim]) -> tuple[str, ...]:
     """What was not observed of nine tenths of its time, in words: a text for each class, or host, and cause."""
     groups: dict[tuple[str, str], list[Claim]] = {}
     for claim in claims:
-        if claim.share < OBSERVED_MIN:
+        if claim.share < OBSERVED_MIN and claim.missing:
             subject = claim.node.plan.device_class if claim.node else claim.subject
             groups.setdefault((subject, claim.missing), []).append(claim)
     return tuple(_text(trial, subject, missing, alike) for (subject, missing), alike in groups.items())
@@ -208,6 +213,10 @@ def _of_node(node: Judged, trial: Observed, presence: Presence, *, is_timed: boo
     if is_timed:
         known = [end for end in ends if end.stopped_s is not None]
         yield claim("stops", OWN_CLOCK, STOPPED, known, NO_STOPS)
+    if _link_conditions(plan.link) or plan.cpus is not None:
+        why = unread(trial).get(node.name)
+        seen_s = min(owed_s, sum(life.last.time_s for life in trial.seen.get(node.name, ())))
+        yield Claim(OWN_ACCOUNT, f"{OUTSIDE}; not seen: {why}" if why else OUTSIDE, ALIKE, owed_s, seen_s, "", node)
 
 
 def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -> Iterator[Claim]:

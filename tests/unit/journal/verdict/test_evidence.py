@@ -86,12 +86,14 @@ def test_a_trial_that_was_measured_all_the_time_is_trusted_and_says_by_what(judg
     assert {subject for _, subject in rows} == {"edge", "server", "the host"}
     assert {condition for condition, subject in rows if subject == "edge"} == {
         "uplink rate", "downlink rate", "MTU", "time of pushes", "time of models", "CPU cap", "promised core",
-        "memory cap", "stops",
+        "memory cap", "stops", "what the node says of itself",
     }  # fmt: skip
     assert rows["uplink rate", "edge"].measured_by == "read back by the node from tc"
     assert rows["CPU cap", "edge"].measured_by == "its cgroup"
     assert rows["load", "the host"].nodes == 0
-    assert all(row.share == 1.0 and not row.node for row in fidelity.evidence)
+    alone = {row.share for row in fidelity.evidence if row.condition == "what the node says of itself"}
+    assert alone == {0.0}, "which is not owed, as where the far end of a link cannot be read"
+    assert all(row.share == 1.0 and not row.node for row in fidelity.evidence if row.share)
     assert rows["promised core", "edge"].nodes == len(WORKERS)
 
 
