@@ -189,6 +189,12 @@ def test_the_report_says_what_measured_each_condition_and_for_how_long(tmp_path)
         ("uplink rate, MTU", "edge", "read back by the node from tc", "95 % (edge-1)"),
         ("time of pushes, time of models", "edge", "messages", "95 % (edge-1)"),
         ("stops", "edge", "gaps of its own clock", "95 % (edge-1)"),
+        (
+            "what the node says of itself",
+            "edge",
+            "the controller, from outside; not seen: nobody looked at it from outside",
+            "95 % (edge-1)",
+        ),
     ]
 
 
