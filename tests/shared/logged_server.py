@@ -27,6 +27,8 @@ from edgebed.wire.messages import Failed, Finish, Join, Model, Push, Start
 from edgebed.wire.tensors import Buffer, encode_pieces
 
 N = 12
+LATER_S = 1e6
+"""When another server goes on, unless a test says it: no script takes that long."""
 WORKERS = ("edge-0", "edge-1", "edge-2")
 TASK = Task(
     model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (3, 4)),), batch_size=4,
@@ -101,7 +103,9 @@ class Recovered(NamedTuple):
     replayed: Any
 
 
-def recover(content: bytes, method: str, now: float = 0.0, kind: type[ParameterServer] = ParameterServer) -> Recovered:
+def recover(
+    content: bytes, method: str, now: float = LATER_S, kind: type[ParameterServer] = ParameterServer
+) -> Recovered:
     """Let another server go on from these bytes."""
     folder = FolderInMemory()
     folder.replace("server.log", [content], synced=False)

@@ -15,7 +15,7 @@ from finished_runs import RISING, finished_run
 from edgebed.cli import main as cli
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.plan import Method, Part, Plan, ServerPlan, Task, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, Method, Part, Plan, ServerPlan, Task, WorkerPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.running.results import Run
@@ -29,8 +29,9 @@ def make_run(root, outcome="completed", accuracy=0.97):
     task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
     server = ServerPlan(node="server", device_class="server", seed=1, task=task, method=method)
     worker = WorkerPlan(node="edge-0", device_class="edge", seed=1, task=task, method=method)
+    evaluator = EvaluatorPlan(node="evaluator", device_class="evaluator", seed=1, task=task, method=method)
     plan = Plan(
-        scenario="tiny", trial="asgd", question="Does it run?", seed=1, nodes=(server, worker),
+        scenario="tiny", trial="asgd", question="Does it run?", seed=1, nodes=(server, evaluator, worker),
         expectations=(("final_accuracy", ">=", 0.9),),
     )  # fmt: skip
     folder = RunFolder.create(root, "tiny")

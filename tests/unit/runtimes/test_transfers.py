@@ -315,7 +315,7 @@ def test_a_server_tells_how_long_it_computed_while_a_push_waited():
     meter = transfers_meter({"edge-0": TEN_MBIT}, name="server", role="server", held_back=held_back)
     held_back.look(0.9)
     meter.received(1.5, push(), 12_700)
-    (record,) = meter.read(10.0, None)
+    (record,) = meter.read(10.0, 0.0)
 
     assert (record.busy_s, record.throttled_s) == (pytest.approx(0.03), 0.0)
 
