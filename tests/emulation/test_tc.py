@@ -371,8 +371,8 @@ def test_a_setting_that_is_changed_behind_its_back_is_found(hosts):
     one.call(lambda: one.ip.link("del", index=index))
     assert list(meter.read(112.0, 1.0)) == [], "what lasts is told every ten seconds"
     (gone,) = meter.read(113.0, 1.0)
-    assert (gone.differed, gone.differences) == (5, (found.problem,))
-    assert gone.problem == "uplink: the kernel holds no limit, asked 20mbit"
+    assert (gone.differed, gone.differences) == (5, (found.problem, gone.problem))
+    assert gone.problem == "link: the kernel cannot be asked: the interface data is gone"
 
 
 @pytest.mark.parametrize("way", ["removed", "led elsewhere"])
