@@ -12,7 +12,7 @@ from edgebed.running.results import Run, Trial
 RUNTIMES = [
     pytest.param("simulation", marks=pytest.mark.simulation),
     pytest.param("process", marks=pytest.mark.process),
-    pytest.param("docker", marks=pytest.mark.docker),
+    pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.soak]),  # a minute and a half
 ]
 SCENARIO = {
     "name": "deaths",

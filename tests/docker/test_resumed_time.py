@@ -27,6 +27,7 @@ deadlines: {{ join: 100s, stall: 60s }}
 NODES_END_S = 60.0
 
 
+@pytest.mark.soak  # two minutes
 @pytest.mark.alone  # any other command would remove what is left
 @pytest.mark.timeout(400)
 def test_what_containers_did_without_a_controller_is_counted_and_degrades(engine, tmp_path: Path) -> None:

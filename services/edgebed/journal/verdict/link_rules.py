@@ -40,6 +40,8 @@ cores."""
 ACKNOWLEDGED_S = 0.045
 """Seconds after its last byte by which the receiver's kernel has acknowledged a message: Linux holds an acknowledgement
 back for 40 ms if nothing else is to be sent there, and counts in ticks of up to 4 ms."""
+MAY_BE_MIN = 0.5
+"""Share of what is left of a message's time that must have passed between the kernels if it may be the link's."""
 NAMED_MIN = 0.05
 """Share of the time that messages took too long from which on what explains it is named."""
 DROPS_NAMED = 0.01
@@ -156,12 +158,18 @@ class Late(NamedTuple):
             text = f"{named(self.host)} CPU: {took}, perhaps since {the(self.host)} was overloaded"
             return Finding(f"{text}{trial.busy_text(self.host)}", advice=trial.advice(self.host))
         spare = "the hosts at both ends" if self.node.row.host else "the host"
-        if way.unacknowledged >= MESSAGES_MIN:
+        if way.unacknowledged >= MESSAGES_MIN and not self.may_be_the_link:
             return Finding(
                 f"handling: {took}, though the link carried them in time and {spare} had cores to spare; perhaps a "
                 "node was stopped, or held back by what edgebed does not know"
             )
         return Finding(f"link: {took}, though {spare} had cores to spare; see `edgebed calibrate`")
+
+    @property
+    def may_be_the_link(self) -> bool:
+        """Whether half of what is left, or more, passed between the kernels, as far as these tell."""
+        excess_s = (self.way.unacknowledged_s - self.way.unacknowledged_asked_s) / max(1, self.way.unacknowledged)
+        return excess_s > MAY_BE_MIN * self.left_s / self.way.messages
 
 
 def _late(trial: Observed, nodes: Sequence[Judged], direction: str) -> Iterator[Late]:

@@ -327,9 +327,10 @@ class LiveController:
     def _serve_node(self, event: MessageReceived) -> None:
         """Do what a message asks of the shell alone."""
         message = event.message
+        if isinstance(message, messages.Built | messages.Ready):
+            self._look_outside()
         if isinstance(message, messages.Built):
             self.launcher.cap(message.sender)
-            self._look_outside()
         elif isinstance(message, messages.Ready) and message.sender == "server":
             if self.heart.past and not self.has_begun:
                 require_log(self.checkpoints, self.heart.past, message)

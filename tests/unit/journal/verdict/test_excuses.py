@@ -145,6 +145,15 @@ def test_late_messages_that_the_kernels_had_in_time_are_not_the_links_fault():
     assert judge(plan, series_of(said, WELL, [host(busy=1.0)])).causes == ("host CPU",)
 
 
+def test_what_the_kernels_cannot_tell_from_an_acknowledgement_held_back_may_be_the_links():
+    """A link at four tenths of its rate: 85 ms where 37 were asked, within what Linux may hold back."""
+    plan = plan_of(link=TEN_MBIT)
+    late = transfers(asked_s=3.7, share=2.3)
+
+    for took_ms, cause in ((82.0, "link"), (60.0, "link"), (50.0, "handling"), (40.0, "handling")):
+        assert judge(plan, series_of([usage(), held(), acknowledged(took_ms), late])).causes == (cause,)
+
+
 def test_what_shares_a_link_is_allowed_for_between_kernels_as_well():
     """The server's downlink has all workers' pushes: what others' took is known to whoever received them."""
     received = transfers(asked_s=3.7, share=1.0, beside_s=30.0)
