@@ -82,7 +82,8 @@ def judged(scenario: dict[str, Any], folder: Path, act: Callable[[Trial], None])
                 threading.Timer(float(scenario["stop"]["time"].removesuffix("s")), ended.set).start()
                 act(Trial(controller, pids, ended))
         except Exception as error:  # noqa: BLE001 - what fails in a thread is told by the test
-            failures.append(repr(error))
+            if not ended.wait(3.0):  # else what it works on has gone with the run
+                failures.append(repr(error))
 
     threads: list[threading.Thread] = []
 

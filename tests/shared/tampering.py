@@ -145,7 +145,8 @@ def no_queue(trial: Trial, wait_s: float) -> None:
     """The node's queue is taken away after a while."""
     trial.goes_on(wait_s)
     with trial.link_of(VICTIM) as (ip, index):
-        ip.tc("del", "tbf", index)
+        (root,) = (each for each in ip.get_qdiscs(index) if each.get("TCA_KIND") == "tbf")
+        ip.tc("del", index=index, handle=root["handle"], parent=0xFFFFFFFF)
 
 
 def other_mtu(trial: Trial, mtu: float) -> None:
@@ -296,11 +297,11 @@ def beside(trial: Trial, programs: int, *how: str) -> None:
 
 
 def last_in_the_queue(trial: Trial, niceness: float) -> None:
-    """The nodes come last, beside two programs that compute."""
+    """The nodes come last, beside six programs that compute."""
     for pid in trial.pids.values():
         for thread in Path(f"/proc/{pid}/task").iterdir():
             os.setpriority(os.PRIO_PROCESS, int(thread.name), round(niceness))
-    beside(trial, 2)
+    beside(trial, 6)
 
 
 def one_core_for_all(trial: Trial, programs: float) -> None:
@@ -372,7 +373,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(busy_host, "caps", (12, 20, 30), ("host",)),
     Attack(busy_host, "waiting", (12, 20, 30), ("host",)),
     Attack(busy_host_that_comes_first, "caps", (2, 3, 4), ("host",)),
-    Attack(last_in_the_queue, "caps", (5, 10, 19), ("host",)),
+    Attack(last_in_the_queue, "waiting", (10, 15, 19), ("host",)),
     Attack(one_core_for_all, "waiting", (6, 10, 15), ("host",)),
     Attack(killed, "links", (0.0, 3.0, 6.0), ("deaths",)),
     Attack(more_memory, "caps", (1.5, 2.0, 4.0), ("memory",)),

@@ -195,6 +195,10 @@ class Seen(Record):
     downlink_error_bytes: Count = 0
     mtu: Count | None = None
     """The MTU of the far end, where it is none of an Ethernet (1500)."""
+    stopped: Count = 0
+    """Looks until now that found its process stopped by a signal."""
+    looks: Count = 0
+    """Looks until now in all, where any found it stopped."""
     differed: Count = 0
     """Looks until now, some two a second, that found something which edgebed had not set so, for a second or more."""
     differences: tuple[str, ...] = ()

@@ -28,6 +28,8 @@ class Place(NamedTuple):
     """The CPU cap that was set, in cores; None: none."""
     memory_bytes: int | None = None
     """The memory cap that was set."""
+    pid: int = 0
+    """Its process; 0: not known."""
     port: int = 0
     """Index of the interface at its link's far end; 0: it cannot be read."""
     unread: tuple[str, ...] = ()
@@ -108,6 +110,7 @@ class KernelSight:
             memory_bytes=usage.peak_bytes,
             memory_held_bytes=usage.memory_limit_bytes,
             mtu=port.mtu if port else None,
+            is_stopped=is_stopped(place.pid),
             differences=tuple(differences(usage, place.cpus, place.memory_bytes, ports.limits.get(place.port, ()))),
             unread=unread,
         )
@@ -133,3 +136,12 @@ class KernelSight:
             with inside(bridge):
                 self.reader = bridge, Netlink()
         return self.reader[1]
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a signal, or a debugger, has stopped a process; not one that is gone, or not known."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[0] in ("T", "t")

@@ -46,6 +46,8 @@ class Look:
     """Highest memory use so far."""
     memory_held_bytes: int | None = None
     mtu: int | None = None
+    is_stopped: bool = False
+    """Whether a signal had stopped its process."""
     differences: tuple[str, ...] = ()
     """What is not as edgebed has set it, each as `cause: what`."""
     unread: tuple[str, ...] = ()

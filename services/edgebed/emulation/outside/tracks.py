@@ -77,6 +77,10 @@ class Track:
     above_s: float = 0.0
     suspects: dict[str, float] = field(default_factory=dict)
     """Differences of the last whole look, and since when each has been found."""
+    whole: int = 0
+    """Whole looks since training began."""
+    stopped: int = 0
+    """Those of them that found it stopped."""
     differed: int = 0
     differences: dict[str, str] = field(default_factory=dict)
     """The first difference of each kind."""
@@ -96,6 +100,8 @@ class Track:
             self.last = look
 
     def _judge(self, look: Look) -> None:
+        self.whole += 1
+        self.stopped += look.is_stopped
         self.suspects = {text: self.suspects.get(text, look.since_s) for text in look.differences}
         lasting = [text for text, since_s in self.suspects.items() if look.since_s >= since_s + LASTS_S]
         self.differed += bool(lasting)
@@ -123,7 +129,7 @@ class Track:
     def at_the_end(self, now: float) -> Iterator[Seen]:
         """Yield what is left to be journaled when nobody looks any more."""
         yield from self.seen(now)
-        if self.last and self.journaled != tuple(self.differences.values()):
+        if self.last and (self.stopped or self.journaled != tuple(self.differences.values())):
             yield self._noted(self._alone(now), now)
 
     def _noted(self, seen: Seen, now: float) -> Seen:
@@ -162,6 +168,7 @@ class Track:
         look = self.last
         assert look is not None
         counted = {"above_s": round(self.above_s, 3)} if self.above_s else {}  # a default is not written
+        counted |= {"stopped": self.stopped, "looks": self.whole} if self.stopped else {}
         for name, between in grown.items():
             stem, _, unit = name.rpartition("_")
             digits = 6 if unit == "s" else None

@@ -253,6 +253,7 @@ class ProcessLauncher:
             folders=self.cgroups.folders(node) if self.cgroups else {},
             cpus=self.cgroups.capped.get(node) if self.cgroups else None,
             memory_bytes=self.plan.node(node).memory_bytes,
+            pid=self.pids.get(node, 0),
             port=made.ports.get(node, 0) if made else 0,
             unread=tuple(f"{what}: the kernel holds none of its own" for what, is_absent in why.items() if is_absent),
         )

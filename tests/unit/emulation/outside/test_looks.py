@@ -1,10 +1,14 @@
 """Looks at cgroups, on trees of plain files of both versions."""
 
+import os
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
+from waiting import until
 
-from edgebed.emulation.outside.kernel_sight import KernelSight, Place
+from edgebed.emulation.outside.kernel_sight import KernelSight, Place, is_stopped
 from edgebed.emulation.outside.looks import Look, Quota, lowest_above
 
 MIB = 2**20
@@ -114,3 +118,19 @@ def test_a_cgroup_that_is_gone_is_not_looked_at(version, tmp_path):
     assert list(KernelSight(lambda _: place, lambda: None).look(["edge-0"], whole=True)) == []
     assert list(KernelSight(lambda _: None, lambda: None).look(["edge-0"], whole=True)) == []
     assert (nothing.cpu_s, nothing.differences) == (None, ())
+
+
+def test_a_process_that_a_signal_has_stopped_is_seen_so() -> None:
+    """Until it goes on; one that is gone is not stopped."""
+    process = subprocess.Popen(["sleep", "60"])
+    try:
+        assert not is_stopped(process.pid)
+        os.kill(process.pid, signal.SIGSTOP)
+        until(lambda: is_stopped(process.pid), "the stop")
+        os.kill(process.pid, signal.SIGCONT)
+        until(lambda: not is_stopped(process.pid), "the end of the stop")
+    finally:
+        process.kill()
+        process.wait()
+    assert not is_stopped(process.pid)
+    assert not is_stopped(0)

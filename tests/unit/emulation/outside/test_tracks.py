@@ -143,3 +143,13 @@ def test_a_node_that_tells_nothing_is_journaled_by_itself() -> None:
     assert times == [TOLD_S_MAX, 2 * TOLD_S_MAX, 3 * TOLD_S_MAX]
     assert not math.isfinite(Track("edge-1").began_s)
     assert list(Track("edge-1").seen(BEGAN_S)) == []
+
+
+def test_looks_that_find_a_node_stopped_are_counted_and_told_at_the_end() -> None:
+    """With how many there were in all; of a node that was never found so nothing is told."""
+    bursts = tracked(*(look(BEGAN_S + t / 2, 1.0, is_stopped=t % 2 == 1) for t in range(20)))
+    (seen,) = bursts.at_the_end(BEGAN_S + 10.0)
+
+    assert (seen.stopped, seen.looks) == (10, 20)
+    (quiet,) = tracked(look(BEGAN_S, 1.0)).at_the_end(BEGAN_S + 1.0)
+    assert (quiet.stopped, quiet.looks) == (0, 0)

@@ -296,6 +296,17 @@ def test_a_node_that_stood_still_unasked_degrades(judged, stopped_s, verdict):
         assert fidelity.causes == ("stopped",)
 
 
+@pytest.mark.parametrize(("stopped", "causes"), [(5, ()), (6, ("stopped",)), (30, ("stopped",))])
+def test_a_node_that_was_seen_stopped_stood_still_whatever_its_clock_says(judged, stopped, causes):
+    """One that its cap holds back nearly all the time notices little; a freeze that was asked for is allowed for."""
+    seen = records.Seen(name="edge-1", incarnation=1, time_s=TRAINED_S, stopped=stopped, looks=60)
+    froze = [fault(5.0, "freeze", "edge-1"), fault(20.0, "thaw", "edge-1")]
+    frozen = judged(sorted([*WHOLE, *froze, (TRAINED_S, "controller", seen)], key=lambda entry: entry[0]))
+
+    assert judged([*WHOLE, (TRAINED_S, "controller", seen)]).causes == causes
+    assert "stopped" not in frozen.causes
+
+
 def test_a_node_that_was_frozen_as_asked_stood_still_for_so_long(judged):
     """What is beyond it nobody asked for."""
     froze = [fault(5.0, "freeze", "edge-1"), fault(9.0, "thaw", "edge-1")]
