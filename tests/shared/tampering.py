@@ -189,9 +189,9 @@ def parents_cap(trial: Trial, share: float) -> None:
 
 
 def parents_cap_on_off(trial: Trial, share: float) -> None:
-    """A small quota on the parent for a part of every two seconds."""
+    """One cap for all nodes together, for a part of every two seconds; a parent may have no less than a child."""
     while trial.goes_on(2.0 * (1.0 - share)):
-        write_quota(trial.cgroup(VICTIM, "cpu").parent, 0.03)
+        write_quota(trial.cgroup(VICTIM, "cpu").parent, CAP)
         trial.goes_on(2.0 * share)
         write_quota(trial.cgroup(VICTIM, "cpu").parent, None)
 
@@ -359,7 +359,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(other_cap, "caps", (1.3, 2.0, 5.0), ("CPU cap",)),
     Attack(other_cap, "both", (0.7, 0.5, 0.2), ("CPU cap",)),
     Attack(cap_that_alternates, "caps", (0.3, 0.6, 0.9), ("CPU cap",)),
-    Attack(parents_cap, "caps", (0.7, 0.5, 0.2), ("CPU cap", "host CPU")),
+    Attack(parents_cap, "caps", (0.7, 0.5, 0.35), ("CPU cap", "host CPU")),
     Attack(parents_cap_on_off, "caps", (0.3, 0.5, 0.7), ("CPU cap", "host CPU")),
     Attack(stopped_in_bursts, "caps", (0.2, 0.5, 0.8), ("stopped",)),
     Attack(stopped_in_bursts, "waiting", (0.2, 0.5, 0.8), ("stopped",)),
