@@ -80,7 +80,7 @@ class Track:
     whole: int = 0
     """Whole looks since training began."""
     stopped: int = 0
-    """Those of them that found it stopped."""
+    """Whole looks that found the process stopped."""
     differed: int = 0
     differences: dict[str, str] = field(default_factory=dict)
     """The first difference of each kind."""
