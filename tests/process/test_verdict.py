@@ -11,6 +11,7 @@ import pytest
 from live_runs import run_live
 from pyroute2 import IPRoute
 from quick_runs import run as run_quickly
+from tampering import namespace_of
 from warm_command import WarmCommand
 
 from edgebed.core import records
@@ -131,10 +132,10 @@ def send_to_the_server(runs: Path) -> None:
             pids[record.name] = record.pid
         if isinstance(record, records.Update):
             break
-    with inside(own_namespace(pids["server"])), IPRoute() as ip:
+    with inside(namespace_of(pids["server"])), IPRoute() as ip:
         (index,) = ip.link_lookup(ifname="data")
         (address,) = (each.get("IFA_ADDRESS") for each in ip.get_addr(index=index, family=socket.AF_INET))
-    with inside(own_namespace(pids["edge-0"])):
+    with inside(namespace_of(pids["edge-0"])):
         sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     with sender:
         for _ in range(2_000_000 // 1400):
@@ -179,7 +180,7 @@ def raise_bursts(runs: Path) -> None:
         if isinstance(record, records.Update | records.Step):
             break
     for name in WORKERS:
-        with inside(own_namespace(pids[name])), IPRoute() as ip:
+        with inside(namespace_of(pids[name])), IPRoute() as ip:
             (index,) = ip.link_lookup(ifname="data")
             (root,) = (each for each in ip.get_qdiscs(index) if each.get("TCA_KIND") == "tbf")
             ip.tc("change", "tbf", index, root["handle"], rate="10mbit", burst=65536, limit=300_000)
@@ -212,7 +213,7 @@ def meddle(runs: Path) -> None:
             pids[record.name] = record.pid
         if isinstance(record, records.Update):
             break
-    with inside(own_namespace(pids["edge-0"])), IPRoute() as ip:
+    with inside(namespace_of(pids["edge-0"])), IPRoute() as ip:
         (index,) = ip.link_lookup(ifname="data")
         ip.link("set", index=index, mtu=600)
     for number in (signal.SIGSTOP, signal.SIGCONT) * 3:
@@ -255,15 +256,6 @@ def follow(runs: Path) -> Iterator[records.Record]:
             for _, _, record in read_journal(path):
                 yield record
         paused.wait(0.1)
-
-
-def own_namespace(pid: int) -> str:
-    """The network namespace of a node's data sockets: that of some thread which is not the host's."""
-    host = Path("/proc/self/ns/net").stat().st_ino
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        if (thread / "ns/net").stat().st_ino != host:
-            return str(thread / "ns/net")
-    raise AssertionError(f"{pid} has no thread in a namespace of its own")
 
 
 LAYERS = SCENARIO | {
