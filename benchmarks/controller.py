@@ -8,6 +8,7 @@ once in ten seconds, so the server's stand-in reports an update for each ten wor
 import contextlib
 import json
 import os
+import signal
 import tempfile
 import time
 import urllib.request
@@ -230,6 +231,9 @@ class StandInLauncher:
         """Begin to look how busy this machine is."""
         return HostProbe()
 
+    def sight(self) -> None:
+        """Nowhere: no kernel has them."""
+
     def began(self, monotonic_s: float) -> None:
         """Nothing: no link changes."""
 
@@ -284,7 +288,8 @@ class StandIn:
 
 
 def _stand_in(names: list[str], address: str, secret: str, recorded: list[list[str]]) -> None:
-    """So many nodes in this process: a turn of all of them each second."""
+    """So many nodes in this process: a turn of all of them each second. It ends with the controller's process."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the controller's handler would only note that it is to end
     context: zmq.Context[Any] = zmq.Context()
     context.set(zmq.MAX_SOCKETS, 3 * len(names) + 100)
     credentials, code = Credentials.of(secret), fingerprint()
