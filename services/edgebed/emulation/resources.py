@@ -90,6 +90,18 @@ def throttled_s(folders: Mapping[str, Path]) -> float | None:
     return _scaled(_keyed(folders["cpu"] / "cpu.stat").get("throttled_time"), 1e-9) if "cpu" in folders else None
 
 
+def is_frozen(folders: Mapping[str, Path]) -> bool:
+    """Whether somebody has frozen all processes of the cgroup with these folders."""
+    if "" in folders:
+        return _keyed(folders[""] / "cgroup.events").get("frozen") == 1
+    return "freezer" in folders and _text(folders["freezer"] / "freezer.state").startswith("FROZEN")
+
+
+def processes(folder: Path) -> list[int]:
+    """The processes in the cgroup with this folder, as this process's namespace numbers them."""
+    return [int(pid) for pid in _text(folder / "cgroup.procs").split()]
+
+
 def cgroup_folders(pid: int | None, root: Path) -> dict[str, Path]:
     """The folder for each controller of version 1, or for "" in version 2; only folders that exist.
 

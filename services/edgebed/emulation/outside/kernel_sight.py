@@ -14,7 +14,7 @@ from edgebed.emulation.namespaces import inside
 from edgebed.emulation.netlink import Interface, Netlink
 from edgebed.emulation.outside.looks import Look, Quota, counters_alone, cpu_folder, differences, lowest_above
 from edgebed.emulation.outside.ports import limits
-from edgebed.emulation.resources import account
+from edgebed.emulation.resources import account, is_frozen, processes
 
 
 class Place(NamedTuple):
@@ -110,7 +110,7 @@ class KernelSight:
             memory_bytes=usage.peak_bytes,
             memory_held_bytes=usage.memory_limit_bytes,
             mtu=port.mtu if port else None,
-            is_stopped=is_stopped(place.pid),
+            is_stopped=is_stopped(place),
             differences=tuple(differences(usage, place.cpus, place.memory_bytes, ports.limits.get(place.port, ()))),
             unread=unread,
         )
@@ -138,10 +138,20 @@ class KernelSight:
         return self.reader[1]
 
 
-def is_stopped(pid: int) -> bool:
-    """Whether a signal, or a debugger, has stopped a process; not one that is gone, or not known."""
+def is_stopped(place: Place) -> bool:
+    """Whether somebody has frozen a node's cgroup, or stopped a process in it by a signal or as a debugger does.
+
+    Not where the node is gone, or not known.
+    """
+    folder = cpu_folder(place.folders)
+    pids = {place.pid, *(processes(folder) if folder else ())} - {0}
+    return is_frozen(place.folders) or any(_state(pid) in ("T", "t") for pid in pids)
+
+
+def _state(pid: int) -> str:
+    """A process's state, as the kernel writes it; empty if it is gone."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
-    return status.rpartition(")")[2].split()[0] in ("T", "t")
+        return ""
+    return status.rpartition(")")[2].split()[0]

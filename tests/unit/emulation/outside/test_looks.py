@@ -1,5 +1,6 @@
 """Looks at cgroups, on trees of plain files of both versions."""
 
+import functools
 import os
 import signal
 import subprocess
@@ -120,17 +121,33 @@ def test_a_cgroup_that_is_gone_is_not_looked_at(version, tmp_path):
     assert (nothing.cpu_s, nothing.differences) == (None, ())
 
 
-def test_a_process_that_a_signal_has_stopped_is_seen_so() -> None:
-    """Until it goes on; one that is gone is not stopped."""
+def test_a_process_that_a_signal_has_stopped_is_seen_so(tmp_path) -> None:
+    """Until it goes on, by its number or in its cgroup; one that is gone is not stopped."""
     process = subprocess.Popen(["sleep", "60"])
+    by_number = Place("life", {}, pid=process.pid)
+    in_cgroup = Place("life", version_2(tmp_path))
+    write(in_cgroup.folders[""], cgroup_procs=f"{os.getpid()}\n{process.pid}")
     try:
-        assert not is_stopped(process.pid)
-        os.kill(process.pid, signal.SIGSTOP)
-        until(lambda: is_stopped(process.pid), "the stop")
-        os.kill(process.pid, signal.SIGCONT)
-        until(lambda: not is_stopped(process.pid), "the end of the stop")
+        for place in (by_number, in_cgroup):
+            assert not is_stopped(place)
+            os.kill(process.pid, signal.SIGSTOP)
+            until(functools.partial(is_stopped, place), "the stop")
+            os.kill(process.pid, signal.SIGCONT)
+            until(lambda: not is_stopped(place), "the end of the stop")  # noqa: B023 - called in this turn
     finally:
         process.kill()
         process.wait()
-    assert not is_stopped(process.pid)
-    assert not is_stopped(0)
+    assert not is_stopped(by_number)
+    assert not is_stopped(in_cgroup)
+    assert not is_stopped(Place("life", {}))
+
+
+def test_a_cgroup_that_is_frozen_is_seen_so(tmp_path) -> None:
+    """As an engine's `pause` does it: its processes look as if they slept."""
+    newer = version_2(tmp_path / "newer")
+    older = version_1(tmp_path / "older") | {"freezer": tmp_path / "older/sys/fs/cgroup/freezer/trial/edge-0"}
+    for state, events, is_frozen in (("THAWED", "populated 1\nfrozen 0", False), ("FROZEN", "frozen 1", True)):
+        write(newer[""], cgroup_events=events)
+        write(older["freezer"], freezer_state=state)
+        assert is_stopped(Place("life", newer)) is is_frozen
+        assert is_stopped(Place("life", older)) is is_frozen

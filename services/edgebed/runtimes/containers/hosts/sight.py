@@ -91,7 +91,7 @@ class ContainerSight:
         if os.geteuid() or not {"", "cpu"} & folders.keys():
             return Place(container.id, {}, unread=(f"caps of its cgroup: {NOT_HERE}", f"{FAR_END}: {NOT_HERE}"))
         port, why = self._port(pid, state)
-        return Place(container.id, folders, port=port, unread=(f"{FAR_END}: {why}",) if why else ())
+        return Place(container.id, folders, pid=pid, port=port, unread=(f"{FAR_END}: {why}",) if why else ())
 
     def _port(self, pid: int, state: dict[str, Any]) -> tuple[int, str]:
         """Index of the other end of a container's link in this namespace; or 0, and why it is not there."""
