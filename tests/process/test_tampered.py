@@ -1,8 +1,9 @@
 """No false `trusted`: attacks on the conditions of real runs; and no false `degraded`: runs that nobody disturbs.
 
-`scripts/campaign --only tamper` makes every attack at three strengths, and fifty undisturbed runs over drawn scenarios.
-What came of each is kept as a line of EDGEBED_TAMPERED_FILE, so that a campaign that was broken off goes on where it
-was; EDGEBED_TAMPERED_PART=2/4 makes the second quarter of the cases alone. Docs: docs/verdict.md.
+`scripts/campaign --only tamper` makes every attack at three strengths, and fifty undisturbed runs over drawn scenarios,
+in processes and in containers. What came of each is kept as a line of EDGEBED_TAMPERED_FILE, so that a campaign that
+was broken off goes on where it was; EDGEBED_TAMPERED_PART=2/4 makes the second quarter of the cases alone, and
+EDGEBED_TAMPERED_RUNTIME=process those in processes. Docs: docs/verdict.md.
 """
 
 import functools
@@ -18,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 from live_runs import run_live
-from tampering import ATTACKS, BASE, SCENARIOS, Attack, Trial
+from tampering import ATTACKS, BASE, SCENARIOS, Attack, InContainers, Trial
 from warm_command import WarmCommand
 
 from edgebed.core import records
@@ -34,6 +35,7 @@ STRENGTHS = int(os.environ.get("EDGEBED_TAMPERED", "3"))
 UNDISTURBED = {1: 3}.get(STRENGTHS, 50)
 FILE = Path(os.environ.get("EDGEBED_TAMPERED_FILE", "runs/tampered.jsonl")).absolute()
 PART, PARTS = map(int, os.environ.get("EDGEBED_TAMPERED_PART", "1/1").split("/"))
+RUNTIMES = os.environ.get("EDGEBED_TAMPERED_RUNTIME", "process docker").split()
 DRAWS_MAX = 5
 """Times that an undisturbed run is made whose host others used."""
 OTHERS_MAX = 0.1
@@ -43,8 +45,10 @@ OTHERS_MAX = 0.1
 def cases() -> list[Any]:
     """Each attack with each strength, as parameters of a test."""
     found = [
-        pytest.param(attack, strength, id=f"{attack.name}-{strength:g}")
+        pytest.param(attack, strength, runtime, id=f"{attack.name}-{strength:g}-{runtime}")
+        for runtime in RUNTIMES
         for attack in ATTACKS
+        if runtime in attack.runtimes
         for strength in (attack.strengths if STRENGTHS > 1 else attack.strengths[1:2])
     ]
     return found[PART - 1 :: PARTS]
@@ -72,7 +76,7 @@ def tell(case: str, **what: Any) -> dict[str, Any]:
     return {"case": case, **what}
 
 
-def judged(scenario: dict[str, Any], folder: Path, act: Callable[[Trial], None]) -> dict[str, Any]:
+def judged(scenario: dict[str, Any], folder: Path, runtime: str, act: Callable[[Trial], None]) -> dict[str, Any]:
     """Run a scenario, with somebody at work as soon as it trains; return verdict, reasons and what else is told."""
     ended, failures = threading.Event(), list[str]()
 
@@ -80,7 +84,9 @@ def judged(scenario: dict[str, Any], folder: Path, act: Callable[[Trial], None])
         try:
             if pids := pids_when_it_trains(folder, ended):
                 threading.Timer(float(scenario["stop"]["time"].removesuffix("s")), ended.set).start()
-                act(Trial(controller, pids, ended))
+                in_containers = runtime == "docker"
+                run = f"{scenario['name']}/0001"
+                act(InContainers.of(controller, run, ended) if in_containers else Trial(controller, pids, ended))
         except Exception as error:  # noqa: BLE001 - what fails in a thread is told by the test
             if not ended.wait(3.0):  # else what it works on has gone with the run
                 failures.append(repr(error))
@@ -92,7 +98,7 @@ def judged(scenario: dict[str, Any], folder: Path, act: Callable[[Trial], None])
         threads[0].start()
 
     try:
-        run_live(scenario, folder, "--runtime", "process", meanwhile=meanwhile)
+        run_live(scenario, folder, "--runtime", runtime, meanwhile=meanwhile)
     finally:
         ended.set()
         for each in threads:
@@ -121,12 +127,14 @@ def pids_when_it_trains(folder: Path, ended: threading.Event) -> dict[str, int]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("attack", "strength"), cases())
-def test_no_attack_leaves_a_run_trusted(attack: Attack, strength: float, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("attack", "strength", "runtime"), cases())
+def test_no_attack_leaves_a_run_trusted(attack: Attack, strength: float, runtime: str, tmp_path: Path) -> None:
     """The verdict is not `trusted`, one of its reasons begins with the attack's cause, and the accounts close."""
-    case = f"{attack.name}-{strength:g}"
+    case = f"{attack.name}-{strength:g}-{runtime}"
     scenario = SCENARIOS[attack.scenario]
-    found = told(case) or tell(case, **judged(scenario, tmp_path / "run", lambda trial: attack.act(trial, strength)))
+    found = told(case)
+    if found is None:
+        found = tell(case, **judged(scenario, tmp_path / "run", runtime, lambda trial: attack.act(trial, strength)))
 
     assert found["verdict"] in ("degraded", "unknown"), found
     assert any(reason.startswith(attack.causes) for reason in found["reasons"]), found
@@ -156,14 +164,17 @@ def drawn(seed: int) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("seed", range(PART - 1, UNDISTURBED, PARTS))
-def test_a_run_that_nobody_disturbs_is_trusted(seed: int, tmp_path: Path) -> None:
+def test_a_run_that_nobody_disturbs_is_trusted(seed: int, runtime: str, tmp_path: Path) -> None:
     """Whatever is asked that this machine can hold. Where others used the host, the run is made again, and counted."""
-    case = f"undisturbed-{seed}"
+    case = f"undisturbed-{seed}-{runtime}"
     found = told(case)
     for count in range(DRAWS_MAX if found is None else 0):
         others = list[float]()
-        judgement = judged(drawn(seed), tmp_path / str(count), functools.partial(look_at_others, others=others))
+        judgement = judged(
+            drawn(seed), tmp_path / str(count), runtime, functools.partial(look_at_others, others=others)
+        )
         found = tell(case, **judgement, others=max(others, default=0.0), count=count)
         if found["verdict"] == "trusted" or found["others"] <= OTHERS_MAX:
             break
@@ -183,9 +194,22 @@ def look_at_others(trial: Trial, others: list[float]) -> None:
 
 
 def used_s(controller: int) -> tuple[float, float]:
-    """Return the CPU seconds that the machine's cores were in use, and those that are the run's or this process's."""
+    """Return the CPU seconds that the machine's cores were in use, and those that are the run's or this process's.
+
+    The engine and all of its containers count as the run's: it has no other.
+    """
     every = psutil.cpu_times()
-    own = [psutil.Process(), *(process := psutil.Process(controller)).children(recursive=True), process]
-    times = [each.cpu_times() for each in own]
+    roots = [psutil.Process(), psutil.Process(controller)]
+    roots += [each for each in psutil.process_iter() if each.name().startswith(("dockerd", "containerd"))]
+    own = {each for root in roots for each in (root, *root.children(recursive=True))}
     all_s = every.user + every.nice + every.system + every.irq + every.softirq + every.steal
-    return all_s, sum(each.user + each.system for each in times)
+    return all_s, sum(map(cpu_s, own))
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """Return the CPU seconds that a process has used; 0 if it has just ended."""
+    try:
+        times = process.cpu_times()
+    except psutil.NoSuchProcess:
+        return 0.0
+    return times.user + times.system

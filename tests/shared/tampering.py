@@ -1,4 +1,4 @@
-"""Attacks on the conditions of a run that goes on in processes, by somebody outside of it, as root.
+"""Attacks on the conditions of a run that goes on in processes or containers, by somebody outside of it, as root.
 
 Each changes something that the scenario asked for, or stops who looks, behind edgebed's back, for the rest of the
 training and at one of three strengths. `ATTACKS` lists them, with the words of the verdict that name their cause.
@@ -17,11 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import docker
 import psutil
 from pyroute2 import IPRoute
 
-from edgebed.emulation.cgroups import PREFIX, mounts
 from edgebed.emulation.namespaces import inside
+from edgebed.emulation.resources import ROOT, cgroup_folders
+from edgebed.runtimes.containers.engine import connect
+from edgebed.runtimes.containers.labels import LABEL_RUN
+from edgebed.runtimes.containers.leftovers import containers_with
 
 BASE: dict[str, Any] = {
     "name": "tampered",
@@ -64,17 +68,14 @@ class Trial:
 
     def cgroup(self, node: str, controller: str) -> Path:
         """Return a node's own cgroup."""
-        mounted = mounts()
-        mount = mounted.get(controller) or mounted[""]
-        (parent,) = mount.glob(f"{PREFIX}*_{self.controller}_*")
-        return parent / node
+        folders = cgroup_folders(self.pids[node], ROOT)
+        return folders.get("", folders.get(controller, ROOT))
 
     @contextlib.contextmanager
     def link_of(self, node: str) -> Iterator[tuple[IPRoute, int]]:
         """Context with a node's interface, in its namespace."""
         with inside(namespace_of(self.pids[node])), IPRoute() as ip:
-            (index,) = ip.link_lookup(ifname="data")
-            yield ip, index
+            yield ip, self._interface(node, ip)
 
     @contextlib.contextmanager
     def port_of(self, node: str) -> Iterator[tuple[IPRoute, int]]:
@@ -90,6 +91,11 @@ class Trial:
             (address,) = (each.get("IFA_ADDRESS") for each in ip.get_addr(index=index, family=socket.AF_INET))
         return str(address)
 
+    def _interface(self, node: str, ip: IPRoute) -> int:
+        """Return the index of a node's interface on the data network."""
+        (index,) = ip.link_lookup(ifname="data")
+        return int(index)
+
     def _bridge(self) -> str:
         """Return the namespace of the bridge: the process that holds all has it open."""
         (holder,) = (
@@ -102,6 +108,44 @@ class Trial:
                     if ip.link_lookup(ifname="switch"):
                         return str(descriptor)
         raise AssertionError("nobody holds the bridge's namespace")
+
+
+class InContainers(Trial):
+    """A trial whose nodes are containers of this machine's engine."""
+
+    @classmethod
+    def of(cls, controller: int, run: str, ended: threading.Event) -> "InContainers":
+        """Return the trial of this run, e.g. `tampered/0001`."""
+        with engine() as client:
+            found = [client.api.inspect_container(each["Id"]) for each in containers_with(client, f"{LABEL_RUN}={run}")]
+        nodes = {each["Config"]["Labels"]["edgebed.node"]: each["State"]["Pid"] for each in found}
+        return cls(controller, {node: pid for node, pid in nodes.items() if pid and node != "evaluator"}, ended)
+
+    def _interface(self, node: str, ip: IPRoute) -> int:
+        with inside(self._bridge()), IPRoute() as here:
+            bridges = {link["index"]: link.get("IFLA_IFNAME") for link in here.get_links(kind="bridge")}
+            masters = {link["index"]: bridges.get(link.get("IFLA_MASTER")) for link in here.get_links(kind="veth")}
+        with engine() as client:
+            networks = {f"br-{each['Id'][:12]}": each["Name"] for each in client.api.networks()}
+        (index,) = (
+            link["index"] for link in ip.get_links()
+            if networks.get(masters.get(link.get("IFLA_LINK")), "").endswith("-data")
+        )  # fmt: skip
+        return int(index)
+
+    def _bridge(self) -> str:
+        """Return the namespace of this process, which has the engine's bridges."""
+        return ""
+
+
+@contextlib.contextmanager
+def engine() -> Iterator[docker.DockerClient]:
+    """Context with this machine's engine."""
+    client = connect()
+    try:
+        yield client
+    finally:
+        client.close()
 
 
 def namespace_of(pid: int) -> str:
@@ -185,15 +229,29 @@ def cap_that_alternates(trial: Trial, swing: float) -> None:
 
 def parents_cap(trial: Trial, share: float) -> None:
     """A quota on the parent of all nodes: so much of what its children were promised."""
-    write_quota(trial.cgroup(VICTIM, "cpu").parent, share * 3 * CAP)
+    with quotas_above(trial) as hold:
+        hold(share * 3 * CAP)
+        trial.ended.wait()
 
 
 def parents_cap_on_off(trial: Trial, share: float) -> None:
     """One cap for all nodes together, for a part of every two seconds; a parent may have no less than a child."""
-    while trial.goes_on(2.0 * (1.0 - share)):
-        write_quota(trial.cgroup(VICTIM, "cpu").parent, CAP)
-        trial.goes_on(2.0 * share)
-        write_quota(trial.cgroup(VICTIM, "cpu").parent, None)
+    with quotas_above(trial) as hold:
+        while trial.goes_on(2.0 * (1.0 - share)):
+            hold(CAP)
+            trial.goes_on(2.0 * share)
+            hold(None)
+
+
+@contextlib.contextmanager
+def quotas_above(trial: Trial) -> Iterator[Callable[[float | None], None]]:
+    """Context with a way to hold the parent of all nodes to so many cores; the engine's stays, without a quota."""
+    folder = trial.cgroup(VICTIM, "cpu").parent
+    try:
+        yield lambda cpus: write_quota(folder, cpus)
+    finally:
+        with contextlib.suppress(OSError):  # gone with the run
+            write_quota(folder, None)
 
 
 def write_quota(folder: Path, cpus: float | None) -> None:
@@ -233,6 +291,17 @@ def stopped_once(trial: Trial, for_s: float) -> None:
     os.kill(trial.pids[VICTIM], signal.SIGSTOP)
     trial.goes_on(for_s)
     os.kill(trial.pids[VICTIM], signal.SIGCONT)
+
+
+def paused_in_bursts(trial: Trial, share: float) -> None:
+    """The engine pauses a worker's container for a part of every two seconds."""
+    with engine() as client:
+        (found,) = containers_with(client, "edgebed.node=" + VICTIM)
+        container = client.containers.get(found["Id"])
+        while trial.goes_on(2.0 * (1.0 - share)):
+            container.pause()
+            trial.goes_on(2.0 * share)
+            container.unpause()
 
 
 def controller_stopped(trial: Trial, for_s: float) -> None:
@@ -338,6 +407,7 @@ class Attack:
     strengths: tuple[float, float, float]
     causes: tuple[str, ...]
     """Beginnings of the verdict's reasons, one of which has to be there."""
+    runtimes: tuple[str, ...] = ("process", "docker")
 
     @property
     def name(self) -> str:
@@ -363,6 +433,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(parents_cap_on_off, "caps", (0.3, 0.5, 0.7), ("CPU cap", "host CPU")),
     Attack(stopped_in_bursts, "caps", (0.2, 0.5, 0.8), ("stopped",)),
     Attack(stopped_in_bursts, "waiting", (0.2, 0.5, 0.8), ("stopped",)),
+    Attack(paused_in_bursts, "caps", (0.2, 0.5, 0.8), ("stopped",), ("docker",)),
     Attack(stopped_once, "links", (3.0, 5.0, 8.0), ("stopped",)),
     Attack(server_stopped_in_bursts, "links", (0.2, 0.5, 0.8), ("stopped",)),
     Attack(controller_stopped, "caps", (4.0, 8.0, 12.0), ("host", "not observed")),
