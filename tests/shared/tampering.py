@@ -5,6 +5,7 @@ training and at one of three strengths. `ATTACKS` lists them, with the words of 
 """
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -52,6 +53,19 @@ SCENARIOS: dict[str, dict[str, Any]] = {
 RATE_BIT_S = 4_000_000
 CAP = 0.1
 VICTIM = "edge-1"
+
+
+class Timex(ctypes.Structure):
+    """What the system call `adjtimex` takes, struct timex of linux/timex.h."""
+
+    _fields_ = (
+        ("modes", ctypes.c_uint), ("until_status", ctypes.c_long * 4), ("status", ctypes.c_int),
+        ("until_tick", ctypes.c_long * 5), ("tick", ctypes.c_long), ("rest", ctypes.c_char * 128),
+    )  # fmt: skip
+
+
+ADJ_TICK = 0x4000
+TICK_US = 10_000
 
 
 @dataclass(frozen=True)
@@ -382,6 +396,24 @@ def one_core_for_all(trial: Trial, programs: float) -> None:
     beside(trial, round(programs), "taskset", "--cpu-list", "0")
 
 
+def slewed_clock(trial: Trial, share: float) -> None:
+    """The host's clock runs so much too fast, as after a pause of the machine; its date is put right again."""
+    date_s, counter_s = time.time(), time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
+    try:
+        set_tick(round((1.0 + share) * TICK_US))
+        trial.ended.wait()
+    finally:
+        set_tick(TICK_US)
+        time.clock_settime(time.CLOCK_REALTIME, date_s + time.clock_gettime(time.CLOCK_MONOTONIC_RAW) - counter_s)
+
+
+def set_tick(tick_us: int) -> None:
+    """Have the kernel add so much to its clocks for each hundredth of a second."""
+    setting = Timex(modes=ADJ_TICK, tick=tick_us)
+    if ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(setting)) < 0:
+        raise OSError(ctypes.get_errno(), "adjtimex")
+
+
 def killed(trial: Trial, after_s: float) -> None:
     """A worker is killed."""
     trial.goes_on(after_s)
@@ -446,6 +478,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(busy_host_that_comes_first, "caps", (2, 3, 4), ("host",)),
     Attack(last_in_the_queue, "waiting", (10, 15, 19), ("host",)),
     Attack(one_core_for_all, "waiting", (6, 10, 15), ("host",)),
+    Attack(slewed_clock, "waiting", (0.02, 0.05, 0.1), ("host: its clock",)),
     Attack(killed, "links", (0.0, 3.0, 6.0), ("deaths",)),
     Attack(more_memory, "caps", (1.5, 2.0, 4.0), ("memory",)),
 )

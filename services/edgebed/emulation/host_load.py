@@ -93,7 +93,7 @@ def _look(ended: threading.Event, network: Network | None) -> HostLoad | None:
     before, passed_before = psutil.cpu_times()._asdict(), network.bytes() if network else (0, 0)
     lags_s: list[float] = []
     runnable: list[int] = []
-    since_s = time.monotonic()
+    since_s, since_raw_s = time.monotonic(), _raw_s()
     while not ended.is_set() and time.monotonic() < since_s + HOST_LOAD_S:
         asked_s = time.monotonic() + SLEEP_S
         time.sleep(SLEEP_S)
@@ -102,13 +102,20 @@ def _look(ended: threading.Event, network: Network | None) -> HostLoad | None:
     if not lags_s:
         return None
     load = host_load(before, psutil.cpu_times()._asdict(), lags_s, runnable)
+    took_s = time.monotonic() - since_s
+    load = msgspec.structs.replace(load, slew=round(took_s / (_raw_s() - since_raw_s) - 1.0, 5))
     if network is None:
         return load
-    passed, took_s = network.bytes(), time.monotonic() - since_s
+    passed = network.bytes()
     received, sent = (round((after - first) / took_s, 1) for first, after in zip(passed_before, passed, strict=True))
     return msgspec.structs.replace(
         load, received_bytes_s=max(0.0, received), sent_bytes_s=max(0.0, sent), rate_bit_s=network.rate_bit_s
     )
+
+
+def _raw_s() -> float:
+    """The hardware's counter in seconds, which no time service slews, as it does the monotonic clock."""
+    return time.clock_gettime(time.CLOCK_MONOTONIC_RAW)
 
 
 def count_runnable() -> int:

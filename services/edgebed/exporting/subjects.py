@@ -99,12 +99,12 @@ def _hosts(_: Run, trial: Trial) -> Filled:
     rows = (
         (
             t, load.host, load.busy, load.steal, load.load, load.lag_s, load.cores, load.received_bytes_s,
-            load.sent_bytes_s, load.rate_bit_s,
+            load.sent_bytes_s, load.rate_bit_s, load.slew,
         )
         for told in trial.series.hosts.values()
         for t, load in told
     )  # fmt: skip
-    return by_rows(rows, 10)
+    return by_rows(rows, 11)
 
 
 def _cell(value: object) -> object:
@@ -293,6 +293,7 @@ HOSTS = ExportTable(
         Column("received_bytes_s", "number", "Bytes a second from other hosts; empty: nobody looked."),
         Column("sent_bytes_s", "number", "Bytes a second to other hosts."),
         Column("rate_bit_s", "integer", "The rate of the interface to them; 0: unknown."),
+        Column("slew", "number", "Share by which the host's clock ran fast, below 0 slow, by the hardware's counter."),
     ),
     _hosts,
 )

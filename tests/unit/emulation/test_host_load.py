@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from edgebed.core.recorded.measured import HOST_LOAD_S, HostLoad
-from edgebed.emulation.host_load import HostProbe, count_runnable, host_load, interface_rate_bit_s
+from edgebed.emulation.host_load import HostProbe, count_runnable, host_load, interface_rate_bit_s, look
 
 KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest", "guest_nice")
 
@@ -84,6 +84,17 @@ def test_the_probe_looks_until_it_is_closed(monkeypatch):
     clocks = [clock_ns for clock_ns, _ in found]
     assert clocks == sorted(clocks)
     assert clocks[-1] <= time.monotonic_ns()
+
+
+def test_a_clock_that_is_slewed_is_measured_by_the_hardwares_counter(monkeypatch):
+    """A counter that stands for one that the clock outruns by a twentieth; the real one agrees with the clock."""
+    monkeypatch.setattr("edgebed.emulation.host_load.HOST_LOAD_S", 0.3)
+    real = look(threading.Event())
+    monkeypatch.setattr("edgebed.emulation.host_load._raw_s", lambda: time.monotonic() / 1.05)
+    slewed = look(threading.Event())
+
+    assert abs(real.slew) < 0.005
+    assert slewed.slew == pytest.approx(0.05, abs=0.005)
 
 
 def test_a_probe_that_cannot_open_a_file_goes_on(monkeypatch):

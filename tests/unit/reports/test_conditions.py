@@ -362,9 +362,16 @@ def test_the_report_has_a_row_for_each_of_several_hosts():
     node = NodeConditions(node="edge-0", role="worker", device_class="edge", host="b", uplink=link, downlink=link)
     hosts = tuple(
         HostConditions(
-            host=host, busy=0.5, steal=0.0, load=1.0, lag_s=0.001, network_bit_s=bit_s, network_rate_bit_s=rate
+            host=host,
+            busy=0.5,
+            steal=0.0,
+            load=1.0,
+            lag_s=0.001,
+            network_bit_s=bit_s,
+            network_rate_bit_s=rate,
+            slew=slew,
         )
-        for host, bit_s, rate in (("a", 5e8, 10**9), ("b", 5e8, 0), ("c", None, 0))
+        for host, bit_s, rate, slew in (("a", 5e8, 10**9, 0.0001), ("b", 5e8, 0, 0.02), ("c", None, 0, 0.0))
     )
     _, told, _, each = condition_parts(Fidelity(verdict="trusted", hosts=hosts, nodes=(node,)))
     _, alone, _, nodes = condition_parts(
@@ -377,7 +384,8 @@ def test_the_report_has_a_row_for_each_of_several_hosts():
         ("c", "–", "–", "–"),
     ]
     assert (each.parts[0].head[:2], each.parts[0].rows[0][:2]) == (("node", "host"), ("edge-0", "b"))
-    assert (alone.head, len(alone.rows), nodes.parts[0].head[1]) == (HOST_HEAD, 1, "uplink: asked")
+    assert [row[told.head.index("clock off by")] for row in told.rows] == ["–", "2.0 %", "–"]
+    assert (alone.head, len(alone.rows), nodes.parts[0].head[1]) == (HOST_HEAD[:-1], 1, "uplink: asked")
     assert {len(grid.head) - len(row) for grid in (told, alone, each.parts[0]) for row in grid.rows} == {0}
 
 
@@ -390,4 +398,5 @@ def test_a_record_of_a_host_says_which_and_what_passed_its_network():
 
     assert event_text(load) == "the host was 50.00 % busy: load 1 a core, sleepers woke 1 ms late"
     assert event_text(of_host).startswith("host lab-1 was 50.00 % busy: ")
+    assert "its clock ran 2.00 % slow" in event_text(msgspec.structs.replace(load, slew=-0.02))
     assert event_text(of_host).endswith(", 10 mbit came from other hosts, 1 mbit went to them, of 1 gbit each way")

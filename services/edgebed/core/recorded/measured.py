@@ -4,6 +4,8 @@ from edgebed.core.recorded.record import Amount, Count, Record, Seconds, Share
 
 HOST_LOAD_S = 2.0
 """Seconds that a `HostLoad` covers."""
+SLEW_SHOWN = 0.001
+"""Share by which a host's clock runs fast or slow from which on people are told: a time service needs less."""
 
 
 class Traffic(Record):
@@ -313,3 +315,5 @@ class HostLoad(Record):
     sent_bytes_s: Amount | None = None
     rate_bit_s: Count = 0
     """The rate of that interface; 0: unknown."""
+    slew: Seconds = 0.0
+    """Seconds by which the clock gained, in a second, on the hardware's counter: a time service slews it."""

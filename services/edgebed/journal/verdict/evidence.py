@@ -31,7 +31,7 @@ from edgebed.journal.verdict.findings import (
     takes_time,
     the,
 )
-from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, LAG_MAX_S, STEAL_MAX
+from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, LAG_MAX_S, SLEW_MAX, STEAL_MAX
 from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
 from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Presence, Span
 from edgebed.journal.verdict.seen_rules import DIFFERENCE_MAX, unread
@@ -66,7 +66,10 @@ CAP = f"{share_text(1.0 - CAP_TOLERANCE)} to {share_text(1.0 + CAP_TOLERANCE)} o
 STARVED = f"waiting at most {share_text(STARVED_MAX)}, one node {share_text(STARVED_WORST_MAX)}"
 STOPPED = f"at most {share_text(STOPPED_MAX)} of the time, or {seconds_text(STOPPED_MIN_S)}"
 AT_MOST_CAP = "at most the cap"
-KEPT_TIME = f"steal at most {share_text(STEAL_MAX)}; waking up at most {seconds_text(LAG_MAX_S)} late"
+KEPT_TIME = (
+    f"steal at most {share_text(STEAL_MAX)}; waking up at most {seconds_text(LAG_MAX_S)} late; a clock at most "
+    f"{share_text(SLEW_MAX)} fast or slow"
+)
 DONE = "each done, and in time"
 ALIKE = f"a difference of {share_text(DIFFERENCE_MAX)}"
 

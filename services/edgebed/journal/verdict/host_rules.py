@@ -45,7 +45,8 @@ STEAL_MAX = 0.05
 LAG_MAX_S = 0.02
 """Seconds by which a thread that slept may wake up late: even beside 25 busy processes a core it is 4 to 12 ms; later,
 delays are wrong."""
-
+SLEW_MAX = 0.01
+"""Share by which a host's clock may run fast or slow: in good order a time service slews it by 0.0005 at most."""
 
 DEVICE_TOLERANCE = 0.1
 DEVICE_STEPS_MIN = 10
@@ -206,6 +207,11 @@ def _kept_time(trial: Observed, load: HostConditions) -> Iterator[Finding]:
             f"{named(load.host)}: threads that slept woke up {1000 * load.lag_s:.0f} ms late, so waits and delays were "
             f"longer than asked{trial.busy_text(load.host)}",
             advice=trial.advice(load.host),
+        )
+    if load.slew > SLEW_MAX:
+        yield Finding(
+            f"{named(load.host)}: its clock ran fast or slow by {share_text(load.slew)}, and with it every delay, rate "
+            "and time; a time service slews it so after a pause of the machine: run again when it is right"
         )
 
 

@@ -27,6 +27,8 @@ class HostConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Mean number of threads, per core, that run or wait for a core."""
     lag_s: float
     """Seconds by which a sleeping thread woke up late: the median of what 99 % stayed below in two seconds."""
+    slew: float = 0.0
+    """Mean share by which the clock ran fast or slow against the hardware's counter."""
     cores: int = 0
     """Number of cores; 0: unknown."""
     network_bit_s: float | None = None
@@ -55,6 +57,7 @@ def _conditions(host: str, loads: Sequence[HostLoad]) -> HostConditions:
         steal=float(np.mean([load.steal for load in loads])),
         load=float(np.mean([load.load for load in loads])),
         lag_s=float(np.median([load.lag_s for load in loads])),
+        slew=float(np.mean([abs(load.slew) for load in loads])),
         cores=loads[-1].cores,
         network_bit_s=_busiest_bit_s(loads),
         network_rate_bit_s=loads[-1].rate_bit_s,

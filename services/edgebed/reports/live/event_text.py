@@ -17,6 +17,7 @@ from edgebed.core.quantities import (
     rate_text,
     seconds_text,
 )
+from edgebed.core.recorded.measured import SLEW_SHOWN
 
 
 def event_text(record: records.Record) -> str:
@@ -238,6 +239,10 @@ def _host_load(record: records.HostLoad) -> str:
         f"load {number_text(record.load)} a core",
         f"sleepers woke {number_text(1000 * record.lag_s)} ms late",
         _if(record.steal, f"{percent_text(record.steal)} stolen"),
+        _if(
+            abs(record.slew) >= SLEW_SHOWN,
+            f"its clock ran {percent_text(abs(record.slew))} {'fast' if record.slew > 0 else 'slow'}",
+        ),
         _if(record.received_bytes_s is not None, _network(record)),
     )
 

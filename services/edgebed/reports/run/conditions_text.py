@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, rate_text
+from edgebed.core.recorded.measured import SLEW_SHOWN
 from edgebed.core.units import format_duration
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.verdict.evidence import Evidence
@@ -28,7 +29,7 @@ CLASS_HEAD = (
     "class", "nodes", "uplink: asked", "measured", "downlink: asked", "measured", "CPU cap", "CPU used",
     "waited for a core: mean", "most", "memory: most",
 )  # fmt: skip
-HOST_HEAD = ("cores busy", "taken away (steal)", "load a core", "waking up late by")
+HOST_HEAD = ("cores busy", "taken away (steal)", "load a core", "waking up late by", "clock off by")
 HOSTS_HEAD = ("host", *HOST_HEAD, "network: busiest", "its rate", "in use")
 """Where there are several: the network is the one between them, over some seconds in the busier direction."""
 EVIDENCE_HEAD = ("condition", "of", "measured by", "for how much of its time", "bound")
@@ -151,7 +152,8 @@ def _evidence_rows(evidence: Iterable[Evidence]) -> Iterator[tuple[str, ...]]:
 
 
 def _host_row(host: HostConditions) -> tuple[str, ...]:
-    return share_text(host.busy), share_text(host.steal), number_text(host.load), f"{1000 * host.lag_s:.1f} ms"
+    slew = share_text(host.slew) if host.slew >= SLEW_SHOWN else UNMEASURED
+    return share_text(host.busy), share_text(host.steal), number_text(host.load), f"{1000 * host.lag_s:.1f} ms", slew
 
 
 def _network_row(host: HostConditions) -> tuple[str, ...]:

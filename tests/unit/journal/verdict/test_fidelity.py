@@ -406,7 +406,7 @@ def test_a_device_that_is_faster_than_this_host_degrades(compute_s, steps, reaso
     assert [reason[: reason.index("; ") + 2] for reason in found.reasons] == reasons
 
 
-@pytest.mark.parametrize("load", [host(steal=0.06), host(lag_s=0.025)])
+@pytest.mark.parametrize("load", [host(steal=0.06), host(lag_s=0.025), host(slew=-0.02)])
 def test_a_host_that_does_not_keep_time_degrades_what_takes_time(load):
     """A link, a waiting time; a cap of memory alone does not mind."""
     plans = (plan_of(waiting=Waiting(distribution="exponential", mean_s=0.1)), plan_of(memory_bytes=GIB))
@@ -419,6 +419,14 @@ def test_a_late_moment_of_the_host_does_not_condemn_a_run():
     loads = [host(), host(), host(lag_s=0.5)]
 
     assert verdict_on(plan_of(cpus=0.5), loads=loads) == ("trusted", [])
+
+
+def test_a_clock_that_swings_is_no_better_than_one_that_is_fast():
+    """Sizes count; what a time service does in good order is nothing."""
+    swinging, in_order = ([host(slew=share), host(slew=-share)] for share in (0.05, 0.0005))
+
+    assert verdict_on(plan_of(cpus=0.5), loads=swinging) == ("degraded", ["host"])
+    assert verdict_on(plan_of(cpus=0.5), loads=in_order) == ("trusted", [])
 
 
 def test_the_evaluator_is_not_judged():
