@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from benchmarks.subjects import node_plan, real_gradient
 from edgebed.algorithms.compression import top_k
 from edgebed.wire.messages import Tensor
-from edgebed.wire.tensors import encode_update
+from edgebed.wire.tensors import Buffer, encode_update
 
 
-def sparse_push() -> tuple[Tensor, list[bytes]]:
+def sparse_push() -> tuple[Tensor, list[Buffer]]:
     """A push of 1 % of a real gradient: its tensor and frames."""
     shapes = [tensor.shape for tensor in node_plan("worker").task.layout]
     tensor, frames = encode_update("update", top_k.Compression(top_k.Config(), shapes).choose(real_gradient()))

@@ -23,6 +23,7 @@ import numpy as np
 
 import edgebed
 from benchmarks.subjects import BATCH_SIZE, images
+from edgebed.core.runtimes import Runtime
 from edgebed.journal.series import Series
 
 DIGITS = {"data": "digits", "model": "small", "batch_size": 10}
@@ -50,7 +51,7 @@ def _scenario(**parts: Any) -> dict[str, Any]:
     return {"name": "bench", "question": "What do containers cost?", "task": DIGITS, "method": "adacomp"} | parts
 
 
-def _start_up(workers: int) -> dict[str, float]:
+def _start_up(workers: int) -> dict[str, float | None]:
     """Seconds from the command to the first update of every worker; the phases as the journal has them."""
     scenario = _scenario(
         fleet={"edge": {"count": workers, "cpus": 0.5, "waiting": "100ms"}},
@@ -71,6 +72,7 @@ def _start_up(workers: int) -> dict[str, float]:
             assert process.wait() == 0
         (trial,) = edgebed.load("bench", runs_dir=folder).trials.values()
         phases = trial.summary.start_up
+    assert phases is not None, "the trial did not tell how it started"
     return {
         "workers": workers,
         "command_to_updates_s": took_s,
@@ -83,7 +85,7 @@ def _start_up(workers: int) -> dict[str, float]:
 
 def _speeds(seconds: float, rounds: int) -> dict[str, dict[str, float]]:
     """Task: runtime: updates a second of training alone, two workers without pauses; medians of runs by turns."""
-    found: dict[str, dict[str, list[float]]] = {}
+    found: dict[str, dict[Runtime, list[float]]] = {}
     for task, section in (("digits, small", DIGITS), ("images, cnn", CNN)):
         rates = found.setdefault(task, {"docker": [], "process": []})
         scenario = _scenario(
@@ -182,7 +184,7 @@ def _pages(port: int) -> dict[str, str]:
 
 def _get(url: str) -> str:
     with urllib.request.urlopen(url, timeout=10) as answer:
-        return answer.read().decode()
+        return str(answer.read().decode())
 
 
 def _value(page: str, metric: str) -> float:

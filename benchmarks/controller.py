@@ -191,7 +191,7 @@ class StandInLauncher:
     """Starts all nodes, a share of them in each of some processes, once all are to be started."""
 
     name = "process"
-    notes = ()
+    notes: tuple[str, ...] = ()
     host = "127.0.0.1"
 
     def __init__(self, names: list[str], recorded: list[list[str]]) -> None:
@@ -259,7 +259,7 @@ class StandIn:
         self.epoch_ns = self.reported = self.version = 0
         self.is_ready = self.is_training = False
 
-    def send(self, message: messages.Message) -> None:
+    def send(self, message: messages.AnyMessage) -> None:
         """Send the controller a message."""
         self.socket.send_multipart(codec.encode(message, ()))
 
@@ -318,7 +318,7 @@ def _said(node: StandIn, turn: int, recorded: list[list[str]], workers: int) -> 
         return [msgspec.json.decode(text, type=records.AnyRecord) for text in texts]
     if node.name != "server":
         return []
-    said = []
+    said = list[records.AnyRecord]()
     for place in range(workers // PAUSE_S):
         worker, node.version = f"edge-{turn % PAUSE_S + PAUSE_S * place}", node.version + 1
         said.append(

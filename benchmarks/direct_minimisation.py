@@ -31,7 +31,7 @@ class Model:
         self.layers = cifar_cnn(IMAGE, CLASSES)
         shapes = [tuple(each.shape[1:]) for each in self.outputs()[:-1]]
         self.modules = [GradientModule(shape, CLASSES, hidden_layers=0, labels=False) for shape in shapes]
-        self.parameters = list(self.layers.parameters())
+        self.parameters: list[Tensor] = list(self.layers.parameters())
         self.optimizer = torch.optim.Adam([*self.parameters, *self.of_modules()])
 
     def of_modules(self) -> list[Tensor]:
@@ -40,10 +40,10 @@ class Model:
 
     def outputs(self) -> list[Tensor]:
         """The layers' outputs."""
-        found = [self.layers[0](self.inputs)]
-        for layer in self.layers[1:]:
+        found = [self.inputs]
+        for layer in self.layers.children():
             found.append(layer(found[-1]))
-        return found
+        return found[1:]
 
     def step(self, *, constant: bool | None) -> None:
         """One step; `constant` as in SUBJECTS."""

@@ -16,7 +16,7 @@ def measure(*, quick: bool) -> dict[str, Any]:  # it takes no time
     shapes = [tensor.shape for tensor in task().layout]
     found: dict[str, Any] = {"images": images().name, "authors": AUTHORS_PICKLE_BYTES}
     for values in ("float32", "float16"):
-        config = top_k.Config(fraction=0.01, values=values)  # type: ignore[arg-type]
+        config = top_k.Config(fraction=0.01, values=values)
         update = top_k.Compression(config, shapes).choose(real_gradient())
         tensor, frames = encode_update("update", update)
         push = messages.Push(sender="edge-0", incarnation=1, step=100, base=19_000, loss=0.5, tensors=(tensor,))

@@ -74,14 +74,14 @@ def _timeline(rounds: int, back_s: float) -> Iterator[dict[str, Any]]:
     """Each fault to one node, a different one in each round, and to all of them."""
     at_s = GAP_S
     lasting = {"for": f"{GAP_S / 2}s"}
-    ways = ({"freeze": None} | lasting, {"cut": None} | lasting, {"link": None, "uplink": "1mbit"} | lasting,
-            {"cpus": None, "to": 0.5} | lasting)  # fmt: skip
+    kinds = ({"freeze": None}, {"cut": None}, {"link": None, "uplink": "1mbit"}, {"cpus": None, "to": 0.5})
+    ways: list[dict[str, Any]] = [kind | lasting for kind in kinds]
     for k in range(rounds):
         for target in (f"edge-{k}", "edge"):
             for way in ways:
                 yield _of(way, target, at_s)
                 at_s += GAP_S
-    restart = {"restart": None, "delay": "1s"}
+    restart: dict[str, Any] = {"restart": None, "delay": "1s"}
     for way in (*[restart] * -(-rounds // 3), {"memory": None}):
         for target in ("edge-0", "edge"):
             yield _of(way, target, at_s)

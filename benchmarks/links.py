@@ -8,6 +8,7 @@ import tempfile
 from typing import Any
 
 import edgebed
+from edgebed.core.runtimes import Emulation, Runtime
 
 PAUSE = "100ms"
 SMALL = {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "2ms"}
@@ -57,7 +58,11 @@ def _agreement(name: str, scenario: dict[str, Any], updates: int) -> dict[str, A
         "stop": {"updates": updates},
     }
     row: dict[str, Any] = {"scenario": name}
-    for key, runtime, emulation in (("simulation", "simulation", "auto"), ("namespaces", "process", "kernel")):
+    ways: tuple[tuple[str, Runtime, Emulation], ...] = (
+        ("simulation", "simulation", "auto"),
+        ("namespaces", "process", "kernel"),
+    )
+    for key, runtime, emulation in ways:
         with tempfile.TemporaryDirectory() as folder:
             run = edgebed.run({**rest, **scenario}, runtime=runtime, emulation=emulation, runs_dir=folder)
             (trial,) = run.trials.values()

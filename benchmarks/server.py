@@ -51,7 +51,7 @@ def measure(*, quick: bool) -> list[dict[str, Any]]:
     }
     for kind, (method, update) in pushes.items():
         tensor, frames = encode_update("update", update)
-        payload = [bytes(frame) for frame in frames]
+        payload: list[Buffer] = [bytes(frame) for frame in frames]
         for clients in CLIENTS:
             rates: dict[str, list[float]] = {"echo": [], "server": []}
             for _ in range(rounds):
@@ -188,7 +188,7 @@ def drive(
     for process in processes:
         process.join()
         assert process.exitcode == 0, "a client was not answered as it should have been"
-    return float(sum(counts))
+    return float(sum(counts[:]))
 
 
 def _client(

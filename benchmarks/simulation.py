@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,15 @@ def measure(*, quick: bool) -> dict[str, Any]:
     updates, steps, rounds = (100, 100, 1) if quick else (3_000, 600, 3)
     rates: dict[str, list[float]] = {}
     memory: list[int] = []
+    subjects: dict[str, Callable[[], float]] = {
+        "bare, the same model": lambda: _bare_same_model(steps),
+        "bare, plain layers": lambda: _bare(plain_layers(), steps),
+        "bare, the same model, a process a core": lambda: _bare_on_all_cores(steps),
+        "simulation, one process": lambda: _simulate(1, updates, memory),
+        "simulation, a process a core": lambda: _simulate(CORES, updates, memory),
+    }
     for _ in range(rounds):
-        for name, rate in (
-            ("bare, the same model", lambda: _bare_same_model(steps)),
-            ("bare, plain layers", lambda: _bare(plain_layers(), steps)),
-            ("bare, the same model, a process a core", lambda: _bare_on_all_cores(steps)),
-            ("simulation, one process", lambda: _simulate(1, updates, memory)),
-            ("simulation, a process a core", lambda: _simulate(CORES, updates, memory)),
-        ):
+        for name, rate in subjects.items():
             rates.setdefault(name, []).append(rate())
     median = {name: float(np.median(values)) for name, values in rates.items()}
 
@@ -82,7 +84,7 @@ def _bare(model: nn.Module, steps: int) -> float:
         for parameter in parameters:
             parameter.grad = None
         batch = slice(step * BATCH_SIZE, (step + 1) * BATCH_SIZE)
-        F.cross_entropy(model(inputs[batch]), labels[batch]).backward()
+        F.cross_entropy(model(inputs[batch]), labels[batch]).backward()  # type: ignore[no-untyped-call]
     return (steps - steps // 10) / (time.perf_counter() - started)
 
 

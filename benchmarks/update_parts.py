@@ -20,23 +20,23 @@ from edgebed.algorithms.aggregation import asynchronous
 from edgebed.roles.server import parameter_server
 from edgebed.roles.server.answers import Answers
 from edgebed.roles.server.parameter_server import ParameterServer
-from edgebed.runtimes.live import endpoint
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.live_node import LiveNode
 from edgebed.runtimes.live.shell.reporter import Reporter
 from edgebed.runtimes.server_log import ServerLog
+from edgebed.wire import frames as codec
 
 CLIENTS = 4
 
 PARTS: Sequence[tuple[str, Sequence[tuple[Any, str]]]] = (
     ("wait for sockets and timers", [(LiveNode, "_wait")]),
-    ("frames to messages", [(endpoint.codec, "decode")]),
+    ("frames to messages", [(codec, "decode")]),
     ("check and unpack the update", [(ParameterServer, "_decode")]),
     ("apply it, with staleness", [(asynchronous.Aggregation, "push"), (asynchronous.Aggregation, "pulled")]),
     ("copy the model for the answer", [(Answers, "to_worker")]),
     ("rules and records of the server", [(ParameterServer, "handle")]),
     ("append to the log", [(ServerLog, "take"), (ServerLog, "note"), (ServerLog, "turn")]),
-    ("messages to frames", [(endpoint.codec, "encode"), (parameter_server, "message_bytes")]),
+    ("messages to frames", [(codec, "encode"), (parameter_server, "message_bytes")]),
     ("hand the answer to the socket", [(RouterEndpoint, "send")]),
     ("report to the controller", [(Reporter, "report"), (Reporter, "journal")]),
 )
