@@ -3,8 +3,10 @@
 A thread sleeps a fifth of a second at a time. It wakes up late where the process was stopped from outside (a signal, a
 freezer of cgroups, the machine under it paused) or its memory was swapped out. It also does where the host or its own
 cap gave it no core, and where the node's main thread had Python for itself; so what the kernel counts as waiting
-(schedstat) of both threads, as throttled, and as CPU time of the process is taken off. A stop that is shorter than a
-sleep is noticed in part. It costs less than a thousandth of a core.
+(schedstat) of both threads, as throttled, and as CPU time of the process is taken off. Kernels differ in whether a
+thread that is throttled counts as waiting, too; where it does, a node notices little of a stop while its cap is used up
+and the controller, which sees it from outside, notices it all the same. A stop that is shorter than a sleep is noticed
+in part. It costs less than a thousandth of a core.
 """
 
 import threading
