@@ -18,13 +18,11 @@ from typing import Any
 
 import psutil
 import pytest
-from live_runs import run_live
+from live_runs import pids_when_it_trains, run_live
 from tampering import ATTACKS, BASE, SCENARIOS, Attack, InContainers, Trial
 from warm_command import WarmCommand
 
-from edgebed.core import records
 from edgebed.emulation.means import why_no_namespaces
-from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import RunFolder
 from edgebed.running.results import Run
 
@@ -82,7 +80,7 @@ def judged(scenario: dict[str, Any], folder: Path, runtime: str, act: Callable[[
 
     def begin(controller: int) -> None:
         try:
-            if pids := pids_when_it_trains(folder, ended):
+            if pids := pids_when_it_trains(folder / "runs", ended):
                 threading.Timer(float(scenario["stop"]["time"].removesuffix("s")), ended.set).start()
                 in_containers = runtime == "docker"
                 run = f"{scenario['name']}/0001"
@@ -113,17 +111,6 @@ def judged(scenario: dict[str, Any], folder: Path, runtime: str, act: Callable[[
         "updates": trial.updates,
         "closes": trial.accounting is None or trial.accounting.closes,
     }
-
-
-def pids_when_it_trains(folder: Path, ended: threading.Event) -> dict[str, int]:
-    """Wait until a run trains; return the processes of its nodes but the evaluator's. Nothing: it ended before."""
-    while not ended.wait(0.2):
-        for path in folder.glob("runs/*/0001/*/events.jsonl"):
-            seen = [record for _, _, record in read_journal(path)]
-            if any(isinstance(each, records.Trial) for each in seen):
-                nodes = {each.name: each.pid for each in seen if isinstance(each, records.Node) and each.pid}
-                return {name: pid for name, pid in nodes.items() if name != "evaluator"}
-    return {}
 
 
 @pytest.mark.timeout(300)

@@ -4,11 +4,12 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from live_runs import run_live
+from live_runs import pids_when_it_trains, run_live
 from pyroute2 import IPRoute
 from quick_runs import run as run_quickly
 from tampering import namespace_of
@@ -17,7 +18,6 @@ from warm_command import WarmCommand
 from edgebed.core import records
 from edgebed.emulation import means
 from edgebed.emulation.namespaces import inside
-from edgebed.journal.journal import read_journal
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.fidelity import Fidelity, judge
 from edgebed.running.results import Run
@@ -109,29 +109,37 @@ def test_a_link_of_latency_alone_holds(tmp_path: Path, emulation: str, request: 
                 assert 0.0195 <= way.delay_s < 0.1
 
 
+@contextmanager
+def when_it_trains(runs: Path, act: Callable[[Mapping[str, int]], None]) -> Iterator[None]:
+    """Context in which `act` gets the processes of the nodes, as soon as the run there trains."""
+    ended = threading.Event()
+
+    def begin() -> None:
+        if pids := pids_when_it_trains(runs, ended):
+            act(pids)
+
+    thread = threading.Thread(target=begin)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
 @pytest.mark.usefixtures("root")
 def test_what_others_send_to_the_server_is_found(tmp_path: Path) -> None:
     """Two megabytes of somebody else's, through its interface; beside a flow that is the trial's own, no byte is."""
-    thread = threading.Thread(target=send_to_the_server, args=(tmp_path,))
-    thread.start()
-    try:
+    with when_it_trains(tmp_path, send_to_the_server):
         fidelity = fidelity_of(run_quickly(SCENARIO, runs_dir=tmp_path, emulation="kernel"))
-    finally:
-        thread.join()
     quiet = fidelity_of(run_quickly(SCENARIO, runs_dir=tmp_path / "quiet", set=["stop.time=3s"], emulation="kernel"))
 
     assert "foreign traffic" in fidelity.causes
     assert "foreign traffic" not in quiet.causes
 
 
-def send_to_the_server(runs: Path) -> None:
-    """As soon as training goes on, from the namespace of a worker, to a port at which nobody listens."""
-    pids: dict[str, int] = {}
-    for record in follow(runs):
-        if isinstance(record, records.Node) and record.pid:
-            pids[record.name] = record.pid
-        if isinstance(record, records.Update):
-            break
+def send_to_the_server(pids: Mapping[str, int]) -> None:
+    """From the namespace of a worker, to a port at which nobody listens."""
     with inside(namespace_of(pids["server"])), IPRoute() as ip:
         (index,) = ip.link_lookup(ifname="data")
         (address,) = (each.get("IFA_ADDRESS") for each in ip.get_addr(index=index, family=socket.AF_INET))
@@ -159,26 +167,16 @@ def test_caps_that_no_host_can_give_are_found(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("root")
 def test_a_burst_changed_behind_its_back_is_found_by_read_back_and_by_messages(tmp_path: Path) -> None:
     """64 kB let every push of 19 kB through at once, though the rate is as asked."""
-    thread = threading.Thread(target=raise_bursts, args=(tmp_path,))
-    thread.start()
-    try:
+    with when_it_trains(tmp_path, raise_bursts):
         fidelity = fidelity_of(run_quickly(SCENARIO, runs_dir=tmp_path, set=["stop.time=6s"], emulation="kernel"))
-    finally:
-        thread.join()
 
     assert fidelity.verdict == "degraded"
     assert any("bytes through at once, asked 1600" in reason for reason in fidelity.reasons)
     assert any(reason.startswith("link: of the pushes of both nodes of edge, up to") for reason in fidelity.reasons)
 
 
-def raise_bursts(runs: Path) -> None:
-    """As soon as training goes on, give every worker's uplink a bucket of 64 kB."""
-    pids: dict[str, int] = {}
-    for record in follow(runs):
-        if isinstance(record, records.Node) and record.pid:
-            pids[record.name] = record.pid
-        if isinstance(record, records.Update | records.Step):
-            break
+def raise_bursts(pids: Mapping[str, int]) -> None:
+    """Give every worker's uplink a bucket of 64 kB."""
     for name in WORKERS:
         with inside(namespace_of(pids[name])), IPRoute() as ip:
             (index,) = ip.link_lookup(ifname="data")
@@ -189,12 +187,8 @@ def raise_bursts(runs: Path) -> None:
 @pytest.mark.usefixtures("root")
 def test_a_worker_that_is_stopped_and_an_mtu_that_is_changed_are_found(tmp_path: Path) -> None:
     """Both from outside, in mid run: neither its links nor its cap differ, and nobody else is blamed."""
-    thread = threading.Thread(target=meddle, args=(tmp_path,))
-    thread.start()
-    try:
+    with when_it_trains(tmp_path, meddle):
         fidelity = fidelity_of(run_quickly(SCENARIO, runs_dir=tmp_path, set=["stop.time=5s"], emulation="kernel"))
-    finally:
-        thread.join()
 
     assert fidelity.verdict == "degraded"
     (stopped,) = [reason for reason in fidelity.reasons if reason.startswith("stopped: ")]
@@ -205,14 +199,8 @@ def test_a_worker_that_is_stopped_and_an_mtu_that_is_changed_are_found(tmp_path:
     )
 
 
-def meddle(runs: Path) -> None:
-    """As soon as training goes on, stop a worker for half of the time, and give the other's interface another MTU."""
-    pids: dict[str, int] = {}
-    for record in follow(runs):
-        if isinstance(record, records.Node) and record.pid:
-            pids[record.name] = record.pid
-        if isinstance(record, records.Update):
-            break
+def meddle(pids: Mapping[str, int]) -> None:
+    """Stop a worker for half of the time, and give the other's interface another MTU."""
     with inside(namespace_of(pids["edge-0"])), IPRoute() as ip:
         (index,) = ip.link_lookup(ifname="data")
         ip.link("set", index=index, mtu=600)
@@ -226,9 +214,7 @@ def test_a_controller_that_stood_still_leaves_the_host_unobserved(tmp_path: Path
     """Then nobody knows whether the host was busy; what the nodes measured stays."""
 
     def stop(controller: WarmCommand, folder: Path) -> None:
-        for record in follow(folder / "runs"):
-            if isinstance(record, records.Update):
-                break
+        pids_when_it_trains(folder / "runs", threading.Event())
         controller.send_signal(signal.SIGSTOP)
         threading.Event().wait(5.0)
         controller.send_signal(signal.SIGCONT)
@@ -246,16 +232,6 @@ def test_a_controller_that_stood_still_leaves_the_host_unobserved(tmp_path: Path
     assert fidelity.verdict in ("unknown", "degraded")
     told = fidelity.reasons if fidelity.verdict == "unknown" else fidelity.remarks
     assert any("load of the host" in text for text in told)
-
-
-def follow(runs: Path) -> Iterator[records.Record]:
-    """The records of the run that is about to begin, as they come; at most a minute."""
-    paused = threading.Event()
-    for _ in range(600):
-        for path in runs.glob("judged/0001/**/events.jsonl"):
-            for _, _, record in read_journal(path):
-                yield record
-        paused.wait(0.1)
 
 
 LAYERS = SCENARIO | {
@@ -303,12 +279,8 @@ def test_shards_whose_links_let_too_much_through_are_found(tmp_path: Path) -> No
         "task": LAYERS["task"] | {"batch_size": 128},
         "fleet": {"edge": {"count": 2, "uplink": "10mbit", "downlink": "20mbit"}},
     }
-    thread = threading.Thread(target=raise_bursts, args=(tmp_path,))
-    thread.start()
-    try:
+    with when_it_trains(tmp_path, raise_bursts):
         fidelity = fidelity_of(run_quickly(scenario, runs_dir=tmp_path, set=["stop.time=6s"], emulation="kernel"))
-    finally:
-        thread.join()
 
     assert fidelity.verdict == "degraded"
     assert any("bytes through at once, asked 1600" in reason for reason in fidelity.reasons)

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 from random_faults import Told
 from warm_command import WarmCommand
 
+from edgebed.core import records
 from edgebed.emulation.cgroups import PREFIX, mounts
 from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import TrialFolder
@@ -61,6 +63,20 @@ def run_live(
     assert journals, process.communicate()[1][-2000:]
     trial = TrialFolder(journals[0].parent)
     return LiveRun(exit_code, trial, Told(trial.read_plan(), list(read_journal(trial.journal))))
+
+
+def pids_when_it_trains(runs: Path, ended: threading.Event) -> dict[str, int]:
+    """Wait until the only run there has an update, or a step; return the processes of its nodes but the evaluator's.
+
+    Nothing: it ended before.
+    """
+    while not ended.wait(0.1):
+        for path in runs.glob("*/0001/**/events.jsonl"):
+            seen = [record for _, _, record in read_journal(path)]
+            if any(isinstance(each, records.Update | records.Step) for each in seen):
+                nodes = {each.name: each.pid for each in seen if isinstance(each, records.Node) and each.pid}
+                return {name: pid for name, pid in nodes.items() if name != "evaluator"}
+    return {}
 
 
 def side_by_side(run: Callable[[int], None], seeds: Iterable[int], at_once: int) -> None:
