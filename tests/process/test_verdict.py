@@ -5,7 +5,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -207,6 +207,23 @@ def meddle(pids: Mapping[str, int]) -> None:
     for number in (signal.SIGSTOP, signal.SIGCONT) * 3:
         os.kill(pids["edge-1"], number)
         threading.Event().wait(0.5)
+
+
+def test_stops_that_are_shorter_than_a_sleep_are_seen_where_the_kernel_holds_nothing(tmp_path: Path) -> None:
+    """Most of the time, too briefly for a clock of its own; without root, too, the controller sees its processes."""
+
+    def stop(pids: Mapping[str, int]) -> None:
+        with suppress(ProcessLookupError):
+            for number in (signal.SIGSTOP, signal.SIGCONT) * 90:
+                os.kill(pids["edge-1"], number)
+                threading.Event().wait(0.045 if number == signal.SIGSTOP else 0.02)
+
+    scenario = SCENARIO | {"fleet": {"edge": {"count": 2, "waiting": "20ms"}}}
+    with when_it_trains(tmp_path, stop):
+        fidelity = fidelity_of(run_quickly(scenario, runs_dir=tmp_path, set=["stop.time=8s"], emulation="model"))
+    (stopped,) = [reason for reason in fidelity.reasons if reason.startswith("stopped: ")]
+
+    assert "edge-1 stood still for" in stopped
 
 
 @pytest.mark.soak

@@ -1,10 +1,12 @@
 """Looks at nodes from outside while they train: a thread of the controller.
 
-Twice a second it looks at all of them; at the counters of one that has just told its own account, at once. It takes a
-fiftieth of a core at most: where a round takes longer, as of more than some fifty nodes, rounds are further apart.
+About twice a second it looks at all of them, at moments that are drawn, so that nothing regular falls between; at the
+counters of one that has just told its own account, at once. It takes a fiftieth of a core at most: where a round takes
+longer, as of more than some fifty nodes, rounds are further apart.
 """
 
 import queue
+import random
 import threading
 import time
 from collections import deque
@@ -16,7 +18,8 @@ from edgebed.core.recorded.record import Record
 from edgebed.emulation.outside.looks import Look, Sight
 from edgebed.emulation.outside.tracks import Told, Track
 
-ROUND_S = 0.5
+ROUND_S = (0.25, 0.75)
+"""Seconds between two rounds, each as likely."""
 SHARE_MAX = 0.02
 """Share of a core that rounds may take."""
 CLOSE_S_MAX = 2.0
@@ -71,7 +74,7 @@ class Lookout:
         began_s, used_s = time.monotonic(), time.thread_time()
         with suppress(Exception):  # whatever it is, the run goes on, and what was not seen is missing in the journal
             self._found.extend(self.sight.look(nodes, whole=whole))
-        return began_s + max(ROUND_S, (time.thread_time() - used_s) / SHARE_MAX)
+        return began_s + max(random.uniform(*ROUND_S), (time.thread_time() - used_s) / SHARE_MAX)  # noqa: S311
 
 
 class Outside:

@@ -238,10 +238,8 @@ class ProcessLauncher:
         for node in nodes:
             yield NodeExited(node, self._how_it_ended(node, reason))
 
-    def sight(self) -> KernelSight | None:
-        """Where the nodes can be seen from outside; None: the kernel holds neither caps nor links."""
-        if not self.cgroups and not self.namespaces:
-            return None
+    def sight(self) -> KernelSight:
+        """Where the nodes can be seen from outside: their processes, and what the kernel holds of caps and links."""
         return KernelSight(self._place, lambda: self.namespaces.made.bridge if self.namespaces else None)
 
     def _place(self, node: str) -> Place:
