@@ -476,7 +476,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(large_flood, "server", (30, 100, 500), ("foreign traffic",)),
     Attack(small_flood_at_a_worker, "links", (2000, 5000, 10_000), ("foreign traffic",)),
     Attack(large_flood_at_a_worker, "links", (30, 100, 500), ("foreign traffic",)),
-    Attack(busy_host, "caps", (12, 20, 30), ("host",)),
+    Attack(busy_host, "caps", (20, 25, 30), ("host",)),
     Attack(busy_host, "waiting", (12, 20, 30), ("host",)),
     Attack(busy_host_that_comes_first, "caps", (2, 3, 4), ("host",)),
     Attack(last_in_the_queue, "waiting", (10, 15, 19), ("host",)),
