@@ -186,8 +186,7 @@ def how_to_read(ranking: Ranking) -> tuple[str, ...]:
     ends = "the wider of a bootstrap over scenarios and the exact one of the share of pairs turned or tied"
     return (
         f"all measures are of the same number of updates, accuracy is the mean over these; live: {stated.runtime}",
-        "estimate in one line: updates over the rate that its scenario was drawn by, of links, pauses and the server's "
-        "link alone",
+        "estimate in one line: updates over the rate that scenarios are drawn by, which is that of links and pauses",
         "an error is the simulation against live: above 0 it is too slow, or too much",
         f"pairs told apart: {told_apart} between the two, seed by seed",
         f"tau: Kendall's tau-b over these pairs of all scenarios; its interval is {ends}",

@@ -6,7 +6,7 @@ Four regimes take turns:
 
 - *classes far apart*: two classes, 10 to 100 times apart in rate, behind one server link that the fast one fills;
 - *pushes near silence*: a class whose whole push takes most of `deadlines.silence`, in half of these scenarios with a
-  cut that makes it take longer;
+  fault that makes it take longer;
 - *large model*: of 1 to 50 MB, whose messages take 0.2 to 5 s;
 - *coming and going*: workers that leave and come back again and again, two faults at once of different nodes, or both.
 
@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from edgebed.core.units import format_duration, parse_duration
+from edgebed.core.units import format_duration, parse_duration, parse_rate
 from edgebed.studies.ranking.drawing import document_of
 from edgebed.studies.ranking.drawn_methods import METHODS, MODEL_BYTES, four_layer_bytes
 from edgebed.studies.ranking.draws import Document, Drawn, Draws
@@ -217,14 +217,19 @@ def _no_faults(*_: object) -> list[Document]:
     return []
 
 
-def _cut_beyond_silence(draws: Draws, setting: Setting, updates: int, _: float) -> list[Document]:
-    """In half of the scenarios a cut of a slow worker's link, after which its push takes longer than `silence`."""
+def _slowed_beyond_silence(draws: Draws, setting: Setting, updates: int, _: float) -> list[Document]:
+    """In half of the scenarios a slow worker's uplink is slower for a while: its push takes longer than `silence`."""
     if not draws.chance("fault?", 0.5):
         return []
     assert setting.deadlines is not None
-    silence_s = parse_duration(setting.deadlines["silence"])
-    lasts_s = silence_s * draws.between("fault/for", 0.5, 0.8)
-    return [{"cut": "slow-0", "at_update": _at_update(draws, updates), "for": _duration(lasts_s)}]
+    lasts_s = parse_duration(setting.deadlines["silence"]) * draws.between("fault/for", 1.2, 2)
+    bit_s = max(RATE_MIN_BIT_S, parse_rate(setting.fleet["slow"]["uplink"]) / draws.between("fault/slower", 2, 4))
+    uplink = f"{bit_s / 1000:.0f}kbit"
+    return [{"link": "slow-0", "at_update": _at_update(draws, updates), "uplink": uplink, "for": _duration(lasts_s)}]
+
+
+RATE_MIN_BIT_S = 8_000
+"""Rate of a link at least."""
 
 
 def _churn(draws: Draws, setting: Setting, updates: int, fastest_s: float) -> list[Document]:
@@ -280,7 +285,7 @@ def _exponential(mean_s: float) -> Document:
 
 REGIMES = (
     ("classes far apart", _far_apart, _no_faults),
-    ("pushes near silence", _near_silence, _cut_beyond_silence),
+    ("pushes near silence", _near_silence, _slowed_beyond_silence),
     ("large model", _large_model, _no_faults),
     ("coming and going", _coming_and_going, _churn),
 )
