@@ -186,7 +186,7 @@ def _large_model(draws: Draws) -> Setting:
         for name, holds in {"link of the server": bool(server), "latency": "latency" in section}.items()
         if holds
     )  # fmt: skip
-    return Setting(task, size, {"edge": section}, server, tuple(METHODS), 28.0, 4, traits)
+    return Setting(task, size, {"edge": section}, server, tuple(METHODS), 22.0, 4, traits)
 
 
 KERNEL = 3
@@ -200,7 +200,7 @@ LINK_MAX_BIT_S = 200e6
 def _coming_and_going(draws: Draws) -> Setting:
     """A class whose workers leave and come back, and one of two that faults hit; pauses take most of the time."""
     task, size, bits = _model(draws)
-    counts = {"edge": draws.one("edge/count", (3, 4)), "hub": 2}
+    counts = {"edge": draws.one("edge/count", (4, 5)), "hub": 2}
     fleet = {}
     for name, count in counts.items():
         section: Document = {"count": count}
@@ -210,7 +210,7 @@ def _coming_and_going(draws: Draws) -> Setting:
         fleet[name] = section | {"waiting": _exponential(draws.between(f"{name}/pause", 0.3, 0.8))}
     linked = any("uplink" in section for section in fleet.values())
     traits = ("two classes", *(("links of workers",) if linked else ()))
-    return Setting(task, size, fleet, {}, tuple(METHODS), 26.0, 8, traits)
+    return Setting(task, size, fleet, {}, tuple(METHODS), 20.0, 8, traits)
 
 
 def _no_faults(*_: object) -> list[Document]:
@@ -238,8 +238,8 @@ def _churn(draws: Draws, setting: Setting, updates: int, fastest_s: float) -> li
     faults: list[Document] = []
     if kind != "two at once":
         lasts_s = round(CHURN_SHARE * fastest_s)
-        leaving = draws.one("churn/leaving", (3, 4, 5))
-        absent_s = draws.between("churn/absent", 0.5, 0.8) * lasts_s / leaving
+        leaving = draws.one("churn/leaving", (4, 5, 6))
+        absent_s = draws.between("churn/absent", 1.5, 2.5) * lasts_s / leaving  # so two or three are away at a time
         churn = {"churn": math.ceil(60 * leaving / lasts_s), "of": "edge", "at": "2s", "for": f"{lasts_s}s"}
         faults.append(churn | {"absent": _duration(absent_s)})
     if kind != "churn":
