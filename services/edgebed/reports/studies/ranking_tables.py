@@ -193,7 +193,7 @@ def how_to_read(ranking: Ranking) -> tuple[str, ...]:
         "errors: one for each method in each scenario, means over seeds; intervals by bootstrap over scenarios",
         f"equivalent: two one-sided t tests at 5 % over scenarios; margins stated before the first run: {margins}",
         "places by themselves: methods in scenarios that pass that test over their few seeds",
-        f"links of these live trials were held by: {links_text(ranking)}",
+        f"what held the links of the live trials that count: {links_text(ranking)}",
         f"drawn again since their conditions did not hold: {again}, beside {ranking.live_trials} that count",
         *((f"of those drawn again: {again_text(ranking)}",) if ranking.again.trials else ()),
     )
