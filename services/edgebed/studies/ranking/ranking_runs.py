@@ -60,16 +60,16 @@ class Attempts:
     counted: KeptTrial | None = None
     """The trial that counts: the first whose conditions held."""
     refused: tuple[KeptTrial, ...] = ()
-    """Those whose conditions did not hold, the newest first."""
+    """Trials that do not count, the newest first."""
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Why others do not count, with their runs' names."""
+        """Why trials do not count, with their runs' names."""
         return tuple(f"{each.run}, {each.method}: {each.why_not}" for each in self.refused)
 
     @property
     def times_s(self) -> list[tuple[float | None, float | None]]:
-        """The time of each of the others, and that of the trial that counts; None where there is none."""
+        """The time of each trial that does not count, and of the one that does; None where there is none."""
         counted_s = self.counted.measures.get("time") if self.counted else None
         return [(each.measures.get("time"), counted_s) for each in self.refused]
 
