@@ -50,7 +50,7 @@ class KeptTrial(msgspec.Struct, frozen=True, kw_only=True):
     """What held its links: tc (the kernel's), model (the transport's own), or `none asked`; empty where that was not
     recorded, and in the simulation."""
     measures: dict[Measure, float] = {}
-    """What is measured of it; empty where it did not make its updates, or that was not recorded."""
+    """What is measured of it; empty where it did not make its updates, was never evaluated, or that was not recorded."""
     staleness: tuple[int, ...] = ()
     """Number of updates with a staleness of 0, 1, 2, ..."""
 
@@ -122,7 +122,7 @@ def _kept(asked: Asked, file: str, found: FoundTrial, started: str, code: str) -
     try:
         kept = msgspec.structs.replace(kept, links=held_by(trial.plan, trial.series) if is_live else "")
         kept = msgspec.structs.replace(kept, why_not=_why_not(trial.summary, wanted, is_live=is_live))
-        if len(trial.series.updates.t) < max(1, wanted):
+        if len(trial.series.updates.t) < max(1, wanted) or not len(trial.series.evaluations.version):
             return kept
         values = values_of(trial.series, wanted)
     except EdgebedError as error:
