@@ -1,9 +1,9 @@
 """What is left of a ranking study's trials, in a file beside its page: a line for each, so that runs may be deleted.
 
 A line says which trial it was, what held its links, whether its conditions held, and what is measured of it: also where
-they did not, so that anybody can see what is left out by that. It counts while the scenario's
-file is the one that the trial was made from; a simulated one while the code is, too. So a study is resumed on another
-machine, and whoever has its page can evaluate it again.
+they did not, so that anybody can see what is left out by that. It is of the study while the scenario's file is the one
+that the trial was made from; a simulated one while the code is, too. So a study is resumed on another machine, and
+whoever has its page can evaluate it again.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ class KeptTrial(msgspec.Struct, frozen=True, kw_only=True):
     """What held its links: tc (the kernel's), model (the transport's own), or `none asked`; empty where that was not
     recorded, and in the simulation."""
     measures: dict[Measure, float] = {}
-    """What is measured of it; empty where it did not make its updates, was never evaluated, or that was not recorded."""
+    """What is measured of it; empty where it did not make its updates, or that was not recorded."""
     staleness: tuple[int, ...] = ()
     """Number of updates with a staleness of 0, 1, 2, ..."""
 
