@@ -14,6 +14,7 @@ from edgebed.cli.options import end_interrupted, end_with, make_figures, put_stu
 from edgebed.core.console import say
 from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import Emulation, Runtime
+from edgebed.studies.ranking.drawing_kinds import Drawing
 
 RanksOption = Annotated[
     bool,
@@ -24,6 +25,15 @@ Scenarios = Annotated[
 ]
 DrawingSeed = Annotated[
     int | None, typer.Option("--seed", help="With --ranks: seed of the drawing (default: 1).", show_default=False)
+]
+DrawingKind = Annotated[
+    Drawing | None,
+    typer.Option(
+        "--drawing",
+        help="With --ranks: what is drawn, usual scenarios or such at the edges, where virtual time has most to get "
+        "wrong (default: usual).",
+        show_default=False,
+    ),
 ]
 LiveRuntime = Annotated[
     Runtime | None,
@@ -43,11 +53,12 @@ Resume = Annotated[
 NoRun = Annotated[bool, typer.Option("--no-run", help="With --ranks: run nothing, evaluate what there is.")]
 
 
-class Drawing(NamedTuple):
+class RanksOptions(NamedTuple):
     """The options that need --ranks, as given."""
 
     scenarios: int | None
     seed: int | None
+    drawing: Drawing | None
     runtime: Runtime | None
     margin: str | None
     resume: bool
@@ -72,7 +83,7 @@ def refuse(
 
 
 def agree_ranks(
-    drawing: Drawing,
+    given: RanksOptions,
     *,
     seeds: int | None,
     emulation: Emulation,
@@ -90,10 +101,10 @@ def agree_ranks(
     from edgebed.studies.ranking.stated import TIME_MARGIN
 
     require_figures(figures)
-    margin = TIME_MARGIN if drawing.margin is None else _share(drawing.margin)
+    margin = TIME_MARGIN if given.margin is None else _share(given.margin)
     means = Means(
-        resume=drawing.resume,
-        run=not drawing.no_run,
+        resume=given.resume,
+        run=not given.no_run,
         processes=processes,
         runs_dir=runs_dir,
         display=ProgressDisplay(),
@@ -102,10 +113,11 @@ def agree_ranks(
     try:
         with spreading(jobs, dask, runs=means.run) as executor:
             study = rank(
-                scenarios=DRAWN if drawing.scenarios is None else drawing.scenarios,
-                seed=1 if drawing.seed is None else drawing.seed,
+                scenarios=DRAWN if given.scenarios is None else given.scenarios,
+                seed=1 if given.seed is None else given.seed,
+                drawing=given.drawing or "usual",
                 seeds=SEEDS if seeds is None else seeds,
-                runtime=drawing.runtime or "process",
+                runtime=given.runtime or "process",
                 emulation=emulation,
                 margin=margin,
                 output=output,

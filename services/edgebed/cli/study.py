@@ -32,12 +32,13 @@ from edgebed.cli.options import (  # fmt: skip
     spreading,
 )
 from edgebed.cli.ranks import (  # fmt: skip
-    Drawing,
+    DrawingKind,
     DrawingSeed,
     LiveRuntime,
     Margin,
     NoRun,
     RanksOption,
+    RanksOptions,
     Resume,
     Scenarios,
     agree_ranks,
@@ -208,6 +209,7 @@ def agree(
     ranks: RanksOption = False,
     scenarios: Scenarios = None,
     seed: DrawingSeed = None,
+    drawing: DrawingKind = None,
     runtime: LiveRuntime = None,
     margin: Margin = None,
     resume: Resume = False,
@@ -227,15 +229,15 @@ def agree(
 
     With --ranks: whether virtual time ranks methods as live runs do, over scenarios that are drawn.
     """
-    drawing = Drawing(scenarios, seed, runtime, margin, resume=resume, no_run=no_run)
+    given = RanksOptions(scenarios, seed, drawing, runtime, margin, resume=resume, no_run=no_run)
     if ranks:
         refuse(names, runtimes=runtimes, finished=finished, sets=sets, force=force)
         agree_ranks(
-            drawing, seeds=seeds, emulation=emulation, output=output, figures=figures, json=json, processes=processes,
+            given, seeds=seeds, emulation=emulation, output=output, figures=figures, json=json, processes=processes,
             jobs=jobs, dask=dask, runs_dir=runs_dir,
         )  # fmt: skip
         return
-    drawing.refuse_alone()
+    given.refuse_alone()
     if not names:
         raise ScenarioError("agree: of what? Give a scenario, finished runs with --from, or --ranks")
     from edgebed.reports.run.runs_index import write_report_and_index

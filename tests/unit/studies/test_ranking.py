@@ -11,6 +11,7 @@ from finished_runs import RISING, finished_run
 from edgebed.reports.studies.ranking_page import ranking_page
 from edgebed.reports.studies.ranking_tables import verdict_text
 from edgebed.reports.writing.markdown import to_markdown
+from edgebed.studies.ranking.drawn_again import drawn_again_of
 from edgebed.studies.ranking.ranking import DISTANCE, RANKED, Ranking, Trials, Values, rank, values_of
 from edgebed.studies.ranking.stated import MARGINS, Stated
 
@@ -135,8 +136,11 @@ def test_without_any_pair_nothing_is_said() -> None:
 def test_the_page_begins_with_the_verdict_and_names_the_worst() -> None:
     """In Markdown; what was drawn again is counted, what is left out is named, the command to repeat it is there."""
     simulated = trials(lambda s, m: 1.2 if (s, m) == (SCENARIOS[4], "fedavg") else 1.0, key=1)
-    found = ranked(simulated, trials(key=2), drawn_again=["ranks-1-001/0004, asgd: degraded: host CPU"],
-                   left_out=["ranks-1-005, seed 2, process, asgd: degraded: links"])  # fmt: skip
+    found = ranked(
+        simulated, trials(key=2), drawn_again=["ranks-1-001/0004, asgd: degraded: host CPU"],
+        again=drawn_again_of([(10.1, 10.0), (None, 10.0), (4.0, None)]), links={"tc": 50, "": 4},
+        left_out=["ranks-1-005, seed 2, process, asgd: degraded: links"],
+    )  # fmt: skip
     text = to_markdown(ranking_page(found))
     title, _, verdict, *_ = text.splitlines()
 
@@ -145,6 +149,38 @@ def test_the_page_begins_with_the_verdict_and_names_the_worst() -> None:
     worst = text[text.index("The largest errors of the time") :]
     assert "| ranks-1-004, fedavg | " in worst.splitlines()[4]
     assert "drawn again since their conditions did not hold: 1 live trial, beside 54 that count" in text
+    assert (
+        "of those drawn again: live time over that of the trial that counts of the same method and seed, of 1: " in text
+    )
+    assert (
+        "median 1.010 ×, 95 % of the differences within 1.00 %; no time is recorded of 1; no trial of the same" in text
+    )
+    assert "what held the links of the live trials that count: tc in 50, not recorded of 4" in text
     assert "ranks-1-005, seed 2, process, asgd: degraded: links" in text
     assert "edgebed agree --ranks --scenarios 6 --seed 1 --seeds 3 --runtime process --margin 5%" in text
     assert len(ranking_page(found).charts) == 2
+
+
+def test_the_page_sets_tau_beside_a_null_model_and_says_what_it_can_tell() -> None:
+    """An estimate that turns one pair of three is beside virtual time; tau tells no small error from none."""
+    estimates = {name: {"asgd": 6.0, "adacomp": 3.0, "fedavg": 9.0} for name in SCENARIOS}
+    found = ranked(trials(key=1), trials(key=2), estimates=estimates)
+    assert found.null is not None
+    assert (found.null.tau.turned, found.null.tau.pairs) == (len(SCENARIOS), 3 * len(SCENARIOS))
+    assert found.null.error.median == pytest.approx(1 / 3, abs=0.05)
+    text = to_markdown(ranking_page(found))
+
+    assert "| virtual time | 1.00 (" in text
+    assert "| estimate in one line | 0.33 (" in text
+    assert [each.tau for each in found.power][:3] == [1.0, 1.0, 1.0]
+    assert "errors of up to 10 % leave a tau of 0.95 on the mean" in text
+    assert "The tau that was found, 1.00, is in the range of errors of 1 %, 2 %, 3 %, 5 %, 8 %, 10 % or 20 %" in text
+    without = to_markdown(ranking_page(ranked(trials(key=1), trials(key=2))))
+    assert "estimate in one line |" not in without
+
+
+def test_without_a_pair_tau_tells_nothing_of_errors() -> None:
+    """The page says so in place of a table."""
+    live = trials(lambda _, m: 1 / TIMES[m], noise=0.0, key=2)
+    text = to_markdown(ranking_page(ranked(live, live)))
+    assert "No pair of methods is told apart live by its time, so tau tells nothing of errors." in text

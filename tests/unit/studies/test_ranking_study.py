@@ -1,5 +1,6 @@
 """`agree --ranks`: what is stated before the first run, which runs count, what is run again, and the command."""
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -10,12 +11,15 @@ from command_line import Command, command_line
 from finished_runs import RISING, SCENARIO, finished_run
 from ruamel.yaml import YAML
 
+from edgebed.core import records
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError
 from edgebed.core.fingerprint import fingerprint
+from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import write_atomically
 from edgebed.running.run import without_report
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.jobs import JobResult, JobRunner
+from edgebed.studies.ranking import kept_trials
 from edgebed.studies.ranking import stated as stating
 from edgebed.studies.ranking.drawing import draw_scenario
 from edgebed.studies.ranking.kept_trials import KeptTrials
@@ -104,9 +108,31 @@ def test_what_is_stated_comes_first_and_is_not_changed_after(tmp_path: Path) -> 
         begin_study(msgspec.structs.replace(wanted, margins={"time": 0.05}), tmp_path, said.append, resume=True)
 
 
+def test_a_study_at_the_edges_is_one_of_its_own(tmp_path: Path) -> None:
+    """With its name, two methods a scenario, and the times of restarts where workers come back; resumed as stated."""
+    wanted = state(scenarios=4, seed=36, seeds=2, runtime="process", drawing="edges")
+    assert (wanted.name, wanted.methods) == ("ranks-36-edges-process", 2)
+    begun = begin_study(wanted, tmp_path, lambda _: None, resume=False)
+
+    assert read_stated(tmp_path) == begun
+    files = scenario_files(begun, tmp_path)
+    assert list(files) == [f"ranks-36-edges-{number:03}" for number in range(4)]
+    written = {name: YAML(typ="safe").load(file) for name, file in files.items()}
+    assert all(len(each["variants"]) == 2 for each in written.values())
+    assert [name for name, each in written.items() if "restart_time" in each] == ["ranks-36-edges-003"]
+    assert (
+        files["ranks-36-edges-003"]
+        .read_text()
+        .startswith("# Drawn by `edgebed agree --ranks --drawing edges --seed 36`")
+    )
+    with pytest.raises(ScenarioError, match=r"--drawing: usual, but .*stated.json states edges"):
+        begin_study(msgspec.structs.replace(wanted, drawing="usual"), tmp_path, lambda _: None, resume=True)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
+        ({"drawing": "others"}, "--drawing: 'others' is none of usual, edges"),
         ({"runtime": "simulation"}, "--runtime: simulation is not live"),
         ({"scenarios": 0}, "--scenarios: 0 is below 1"),
         ({"seeds": 1}, "--seeds: 1 is below 2"),
@@ -141,6 +167,49 @@ def test_live_trials_count_by_plan_and_conditions(tmp_path: Path) -> None:
     assert counted is not None
     assert "0005" in counted.run
     assert runs.missing(key) == []
+
+
+def test_a_trial_that_does_not_count_keeps_what_is_measured_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its time stands beside that of the trial that counts, and no other figure has anything of it."""
+    runs = study(SCENARIO, tmp_path)
+    monkeypatch.setattr(kept_trials, "_why_not", lambda *_, **__: "degraded: host CPU")
+    finished(runs)
+    for method in SCENARIO["variants"]:
+        assert runs.attempts(RunKey("pair", 1, "process"), method).times_s == [(3.0, None)]
+    monkeypatch.undo()
+    monkeypatch.setattr(stating, "exchange_s", lambda *_: 0.004)
+    finished(runs, RISING[:3])
+    for seed, runtime in itertools.product((1, 2), ("simulation", "process")):
+        finished(runs, seed=seed, runtime=runtime)
+    found = runs.evaluate()
+
+    assert (found.again.trials, found.again.without_time, found.again.compared) == (4, 2, 2)
+    assert (found.again.ratio, found.again.size_p95) == (1.0, 0.0)
+    assert found.links == {kept_trials.NONE_ASKED: found.live_trials}
+    assert len(found.drawn_again) == 4
+    lines = [json.loads(line) for line in runs.kept.path.read_text().splitlines()]
+    refused = [line for line in lines if line["why_not"]]
+    assert [bool(line["measures"]) for line in refused] == [True, False] * 2
+    assert {line["links"] for line in lines} == {kept_trials.NONE_ASKED, ""}
+
+
+def test_a_line_says_what_held_the_links(tmp_path: Path) -> None:
+    """As nodes told of which anything is asked; where none told, or in lines of before, that is not known."""
+    linked = SCENARIO | {"fleet": {"edge": {"count": 2, "uplink": "1mbit"}}}
+    for place, mechanisms in enumerate(((), ("model",), ("tc", "tc", "none"))):
+        run = finished_run(tmp_path / str(place), {"asgd": RISING}, scenario=linked, runtime="process")
+        trial = run.trials["asgd"]
+        with JournalWriter(trial.folder.journal) as journal:
+            for node, mechanism in zip(("edge-0", "edge-1", "server"), mechanisms, strict=False):
+                journal.write(5.0, node, records.Link(mechanism=mechanism, uplink_asked=1_000_000))
+        assert kept_trials.held_by(trial.plan, trial.series) == "".join(mechanisms[:1])
+    old = msgspec.json.decode(
+        b'{"scenario":"a","file":"f","method":"m","seed":1,"runtime":"process","run":"r","started":"s","code":"c"}',
+        type=kept_trials.KeptTrial,
+    )
+    assert (old.links, old.measures) == ("", {})
 
 
 def test_a_trial_whose_conditions_did_not_hold_is_run_again_but_not_for_ever(
@@ -213,6 +282,7 @@ def test_runs_may_be_deleted_once_they_are_kept(tmp_path: Path) -> None:
         (("--ranks", "--set", "seed=3"), "--set: of no effect with --ranks"),
         (("--ranks", "--from", "--runtimes", "process,docker"), "--runtimes, --from: of no effect with --ranks"),
         (("--scenarios", "3", "--no-run", "some.yaml"), "--scenarios, --no-run: of no effect without --ranks"),
+        (("--drawing", "edges", "some.yaml"), "--drawing: of no effect without --ranks"),
         ((), "Give a scenario, finished runs with --from, or --ranks"),
         (("--ranks", "--margin", "0.05"), "--margin: "),
         (("--ranks", "--margin", "0%"), "--margin: 0 is no share of the time"),

@@ -10,7 +10,10 @@ from edgebed.reports.studies.ranking_tables import (
     errors_grid,
     groups_grid,
     how_to_read,
+    null_grid,
     places_grid,
+    power_grid,
+    power_text,
     ranks_grid,
     tests_grid,
     verdict_text,
@@ -32,7 +35,9 @@ def ranking_page(ranking: Ranking) -> Page:
         Section("Does it rank as live runs do?", [ranks_grid(ranking)]),
         Section("How far off it is", [errors_grid(ranking)]),
         Section("Is that the same, within the margins?", [tests_grid(ranking)]),
+        Section("Could an estimate have told as much?", [null_grid(ranking)]),
     ]
+    power = Section("What tau can tell", [power_grid(ranking), Paragraph(power_text(ranking))])
     reading = Notes(shaded((f"{line}." for line in how_to_read(ranking)), "quiet"))
     wrong = [
         Section("The largest errors of the time", [worst_grid(ranking)]),
@@ -44,6 +49,7 @@ def ranking_page(ranking: Ranking) -> Page:
         lead=[legend(_facts(ranking.stated))],
         parts=[
             *tables,
+            power,
             reading,
             Figures(charts_of_ranking(ranking)),
             Section(
@@ -84,6 +90,8 @@ def status_of(ranking: Ranking) -> Span:
 def ranks_command(stated: Stated) -> str:
     """The command that makes the same study again."""
     words = ["edgebed", "agree", "--ranks", "--scenarios", str(stated.scenarios), "--seed", str(stated.seed)]
+    if stated.drawing != "usual":
+        words += ["--drawing", stated.drawing]
     words += ["--seeds", str(stated.seeds), "--runtime", stated.runtime]
     if stated.emulation != "auto":
         words += ["--emulation", stated.emulation]
@@ -129,9 +137,10 @@ def _sizes(axes: Axes, ranking: Ranking) -> None:
 
 
 def _facts(stated: Stated) -> str:
+    kind = "" if stated.drawing == "usual" else " at the edges"
     return (
-        f"{count_text(stated.scenarios, 'scenario')} drawn from seed {stated.seed}, each with three methods and "
-        f"{count_text(stated.seeds, 'seed')}, in the simulation and in the {stated.runtime} runtime; on "
+        f"{count_text(stated.scenarios, 'scenario')}{kind} drawn from seed {stated.seed}, each with {stated.methods} "
+        f"methods and {count_text(stated.seeds, 'seed')}, in the simulation and in the {stated.runtime} runtime; on "
         f"{stated.cpu or 'an unknown processor'}, {count_text(stated.cores, 'core')}; edgebed {stated.version}, code "
         f"{stated.code}; stated {utc_text(stated.started)}, before the first run."
     )

@@ -44,6 +44,76 @@ def errors_grid(ranking: Ranking) -> Grid:
     return Grid(("error of", "median", "95 % are within", "largest", "places"), rows, dispensable=("places",))
 
 
+def null_grid(ranking: Ranking) -> Grid:
+    """A table of the time by virtual time and by the one-line estimate, over the same pairs and places."""
+    rows = [_null_row("virtual time", ranking.taus["time"], ranking.errors["time"])]
+    if ranking.null:
+        rows.append(_null_row("estimate in one line", ranking.null.tau, ranking.null.error))
+    return Grid(("time by", "tau", "right", "turned", "tied", "median error", "95 % are within", "places"), rows)
+
+
+def _null_row(name: str, tau: Tau, error: Error) -> tuple[str, ...]:
+    right = tau.pairs - tau.turned - tau.tied
+    median, p95, _, places = _error_texts("time", error)
+    return name, tau_text(tau), str(right), str(tau.turned), str(tau.tied), median, p95, places
+
+
+def power_grid(ranking: Ranking) -> Grid:
+    """A table of the tau of the time that errors of some sizes would lead to."""
+    rows = [
+        (_percent(each.deviation), f"{each.tau:.2f}", f"{each.low:.2f} to {each.high:.2f}") for each in ranking.power
+    ]
+    return Grid(("standard deviation of errors", "tau of the time", "in 95 % of draws"), rows)
+
+
+def power_text(ranking: Ranking) -> str:
+    """What tau tells of errors, and what it does not."""
+    found, least = ranking.taus["time"].tau, ranking.stated.tau_min
+    if found is None or not ranking.power:
+        return "No pair of methods is told apart live by its time, so tau tells nothing of errors."
+    reach = [each.deviation for each in ranking.power if each.tau >= least]
+    most = f"errors of up to {_percent(max(reach))} leave" if reach else "none of these errors leaves"
+    like = [_percent(each.deviation) for each in ranking.power if each.low <= found <= each.high]
+    told = "in the range of none of them" if not like else f"in the range of errors of {_listed(like)}"
+    return (
+        "Tau over the same pairs if each method's simulated time were the live one with an independent error: "
+        f"{most} a tau of {least:g} on the mean. The tau that was found, {found:.2f}, is {told}: how large errors are, "
+        "the table of errors says, and not tau."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+
+
+def links_text(ranking: Ranking) -> str:
+    """What held the links of the live trials that count, and of how many that was not recorded."""
+    parts = [f"{name} in {count}" for name, count in sorted(ranking.links.items()) if name]
+    if unknown := ranking.links.get("", 0):
+        parts.append(f"not recorded of {unknown}")
+    return ", ".join(parts)
+
+
+def again_text(ranking: Ranking) -> str:
+    """How the times of trials that were drawn again stand to those of the trials that count."""
+    again = ranking.again
+    parts = []
+    if again.ratio is not None and again.size_p95 is not None:
+        parts.append(
+            f"live time over that of the trial that counts of the same method and seed, of {again.compared}: median "
+            f"{again.ratio:.3f} ×, 95 % of the differences within {amount('time', again.size_p95)}"
+        )
+    if again.without_time:
+        parts.append(f"no time is recorded of {again.without_time}")
+    if again.without_other:
+        parts.append(f"no trial of the same method and seed counts of {again.without_other}")
+    return "; ".join(parts)
+
+
 def tests_grid(ranking: Ranking) -> Grid:
     """A table of the equivalence tests of the mean error over scenarios, and how many places pass one over seeds."""
     rows = []
@@ -116,13 +186,16 @@ def how_to_read(ranking: Ranking) -> tuple[str, ...]:
     ends = "the wider of a bootstrap over scenarios and the exact one of the share of pairs turned or tied"
     return (
         f"all measures are of the same number of updates, accuracy is the mean over these; live: {stated.runtime}",
+        "estimate in one line: updates over the rate that scenarios are drawn by, which is that of links and pauses",
         "an error is the simulation against live: above 0 it is too slow, or too much",
         f"pairs told apart: {told_apart} between the two, seed by seed",
         f"tau: Kendall's tau-b over these pairs of all scenarios; its interval is {ends}",
         "errors: one for each method in each scenario, means over seeds; intervals by bootstrap over scenarios",
         f"equivalent: two one-sided t tests at 5 % over scenarios; margins stated before the first run: {margins}",
         "places by themselves: methods in scenarios that pass that test over their few seeds",
+        f"what held the links of the live trials that count: {links_text(ranking)}",
         f"drawn again since their conditions did not hold: {again}, beside {ranking.live_trials} that count",
+        *((f"of those drawn again: {again_text(ranking)}",) if ranking.again.trials else ()),
     )
 
 

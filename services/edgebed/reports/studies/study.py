@@ -39,6 +39,7 @@ from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.cells.spreading import executing
 from edgebed.studies.comparison.comparison import Comparison, compare_arms
 from edgebed.studies.papers.registry import find_paper, papers
+from edgebed.studies.ranking.drawing_kinds import Drawing
 from edgebed.studies.ranking.kept_trials import FILE as TRIALS
 from edgebed.studies.ranking.kept_trials import KeptTrials
 from edgebed.studies.ranking.ranking import Ranking
@@ -378,6 +379,7 @@ def rank(
     runtime: Runtime = "process",
     emulation: Emulation = "auto",
     margin: float = TIME_MARGIN,
+    drawing: Drawing = "usual",
     output: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
@@ -392,6 +394,7 @@ def rank(
         runtime, emulation: how live runs are made, as for `edgebed.run`.
         margin: share of the time within which two count as the same. It is stated before the first run; a study that is
             resumed goes by what was.
+        drawing: `usual`, or `edges`: classes far apart, pushes near `silence`, models of megabytes, and churn.
         output: the page's folder (default: `rankings` in the folder of runs).
         jobs, executor, means: as for `edgebed.reproduce`; live runs are made one by one.
 
@@ -402,7 +405,10 @@ def rank(
         edgebed.rank(scenarios=5, seeds=2).result
     """
     means = means or Means()
-    wanted = state(scenarios=scenarios, seed=seed, seeds=seeds, runtime=runtime, emulation=emulation, margin=margin)
+    wanted = state(
+        scenarios=scenarios, seed=seed, seeds=seeds, runtime=runtime, emulation=emulation, margin=margin,
+        drawing=drawing,
+    )  # fmt: skip
     folder = folder_of(output, means.root / "rankings")
     beside = make_folder(folder, wanted.name)  # before hours of running, not after
     if not means.run and read_stated(beside) is None:

@@ -1,8 +1,9 @@
 """What is left of a ranking study's trials, in a file beside its page: a line for each, so that runs may be deleted.
 
-A line says which trial it was, whether its conditions held, and what is measured of it. It counts while the scenario's
-file is the one that the trial was made from; a simulated one while the code is, too. So a study is resumed on another
-machine, and whoever has its page can evaluate it again.
+A line says which trial it was, what held its links, whether its conditions held, and what is measured of it: also where
+they did not, so that anybody can see what is left out by that. It is of the study while the scenario's file is the one
+that the trial was made from; a simulated one while the code is, too. So a study is resumed on another machine, and
+whoever has its page can evaluate it again.
 """
 
 import hashlib
@@ -14,7 +15,9 @@ import numpy as np
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.fingerprint import fingerprint
+from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
+from edgebed.journal.series import Series
 from edgebed.journal.summary import TrialSummary
 from edgebed.running.results import Trial
 from edgebed.studies.cells.run_index import FoundTrial
@@ -22,6 +25,7 @@ from edgebed.studies.json_lines import read_lines, write_lines
 from edgebed.studies.ranking.ranking import Measure, Values, values_of
 
 FILE = "trials.jsonl"
+NONE_ASKED = "none asked"
 Asked = tuple[str, str, int, Runtime]
 """Scenario, method, seed and runtime."""
 
@@ -42,13 +46,17 @@ class KeptTrial(msgspec.Struct, frozen=True, kw_only=True):
     """Fingerprint of edgebed's sources."""
     why_not: str = ""
     """Why it does not count; empty: it does."""
+    links: str = ""
+    """What held its links: tc (the kernel's), model (the transport's own), or `none asked`; empty where that was not
+    recorded, and in the simulation."""
     measures: dict[Measure, float] = {}
+    """What is measured of it; empty where it did not make its updates, or that was not recorded."""
     staleness: tuple[int, ...] = ()
     """Number of updates with a staleness of 0, 1, 2, ..."""
 
     @property
     def values(self) -> Values:
-        """What is measured of a trial that counts."""
+        """What is measured of a trial that made its updates."""
         return Values(self.measures, np.repeat(np.arange(len(self.staleness)), self.staleness))
 
 
@@ -109,19 +117,29 @@ def _kept(asked: Asked, file: str, found: FoundTrial, started: str, code: str) -
         scenario=scenario, file=file, method=method, seed=seed, runtime=runtime, run=found.run.name, started=started,
         code=code,
     )  # fmt: skip
-    trial = Trial(found.trial)
+    trial, is_live = Trial(found.trial), not is_virtual(runtime)
+    wanted = trial.plan.stop_updates or 0
     try:
-        why_not = _why_not(trial.summary, trial.plan.stop_updates or 0, is_live=not is_virtual(runtime))
-        if why_not:
-            return msgspec.structs.replace(kept, why_not=why_not)
-        values = values_of(trial.series, trial.plan.stop_updates or 0)
+        kept = msgspec.structs.replace(kept, links=held_by(trial.plan, trial.series) if is_live else "")
+        kept = msgspec.structs.replace(kept, why_not=_why_not(trial.summary, wanted, is_live=is_live))
+        if len(trial.series.updates.t) < max(1, wanted) or not len(trial.series.evaluations.version):
+            return kept
+        values = values_of(trial.series, wanted)
     except EdgebedError as error:
-        return msgspec.structs.replace(kept, why_not=str(error))
+        return msgspec.structs.replace(kept, why_not=kept.why_not or str(error))
     return msgspec.structs.replace(
         kept,
         measures=dict(values.measures),
         staleness=tuple(np.bincount(values.staleness).tolist()),
     )
+
+
+def held_by(plan: Plan, series: Series) -> str:
+    """What held the links of a live trial, as the nodes told of which anything is asked; empty where none did."""
+    asked = [node.node for node in plan.nodes if node.link.shaped or node.changeable]
+    if not asked:
+        return NONE_ASKED
+    return ", ".join(sorted({link.mechanism for node in asked for link in series.links.get(node, ())}))
 
 
 def _why_not(summary: TrialSummary, wanted: int, *, is_live: bool) -> str:

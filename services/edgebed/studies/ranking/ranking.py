@@ -22,6 +22,8 @@ import numpy as np
 
 from edgebed.journal.series import Evaluations, Ints, Series
 from edgebed.studies.agreement.agreement import kolmogorov_smirnov
+from edgebed.studies.ranking.drawn_again import DrawnAgain, drawn_again_of
+from edgebed.studies.ranking.null_model import LivePair, NullModel, Power, Times, null_model, power_of
 from edgebed.studies.ranking.rank_statistics import (
     Equivalence,
     Error,
@@ -118,6 +120,10 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     taus: dict[Measure, Tau]
     tests: dict[Measure, Equivalence]
     """Equivalence tests of the mean error over scenarios."""
+    null: NullModel | None
+    """What a one-line estimate comes to, by time; None where there is none of these scenarios."""
+    power: tuple[Power, ...]
+    """What tau of the time would be with errors of some sizes."""
     errors: dict[str, Error]
     """Sizes of errors over all places, by measure, and of the distances of the staleness."""
     traits: dict[str, OfTrait]
@@ -127,8 +133,12 @@ class Ranking(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs that the simulation has turned, or does not tell apart."""
     live_trials: int
     """Live trials that count."""
+    links: dict[str, int]
+    """Number of these by what held their links; under an empty name those of which that was not recorded."""
     drawn_again: tuple[str, ...]
     """Live trials whose conditions did not hold, and why; each was run again, as often as was stated."""
+    again: DrawnAgain
+    """The times of these."""
     left_out: tuple[str, ...]
     """What is not compared, a sentence each."""
 
@@ -163,29 +173,48 @@ def rank(
     simulated: Trials,
     live: Trials,
     *,
+    estimates: Times | None = None,
+    links: Mapping[str, int] | None = None,
     drawn_again: Iterable[str] = (),
+    again: DrawnAgain | None = None,
     left_out: Iterable[str] = (),
 ) -> Ranking | None:
-    """Compare all scenarios and methods that both runtimes have two seeds of; None where there is none."""
+    """Compare all scenarios and methods that both runtimes have two seeds of; None where there is none.
+
+    `estimates` are the null model's times; `links`, `again` and the rest are passed on.
+    """
     places = tuple(_places(stated, simulated, live))
     if not places:
         return None
     pairs = [pair for scenario in live for pair in _pairs(scenario, simulated, live, places)]
     taus = {measure: tau_of(pair for pair in pairs if pair.measure == measure) for measure in RANKED}
+    by_time = [LivePair(p.scenario, p.first, p.second, p.live) for p in pairs if p.measure == "time"]
     return Ranking(
         stated=stated,
         verdict=_verdict(taus, stated.tau_min),
         taus=taus,
         tests={measure: _test(places, measure, stated.margins[measure]) for measure in MEASURES},
+        null=null_model(_live_times(places), by_time, estimates or {}),
+        power=power_of(by_time),
         errors=_errors(places),
         traits=_by_trait(places, pairs, stated.drawn),
         methods=_by_method(places, pairs),
         places=places,
         wrong=tuple(pair for pair in pairs if pair.sign <= 0),
         live_trials=sum(len(seeds) for methods in live.values() for seeds in methods.values()),
+        links=dict(links or {}),
         drawn_again=tuple(drawn_again),
+        again=again or drawn_again_of(()),
         left_out=tuple(left_out),
     )
+
+
+def _live_times(places: Iterable[Place]) -> dict[str, dict[str, float]]:
+    """The mean live time by scenario and method."""
+    found: dict[str, dict[str, float]] = {}
+    for place in places:
+        found.setdefault(place.scenario, {})[place.method] = place.measures["time"].live
+    return found
 
 
 def tau_of(pairs: Iterable[Pair]) -> Tau:

@@ -10,6 +10,7 @@ is left of each is kept beside the study's page, so that the runs may be deleted
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Executor
 from pathlib import Path
@@ -23,9 +24,12 @@ from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.running.run import Options, ProgressLike, ReportWriter, plan_checked, require_runtime
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
+from edgebed.scenario.source import parse
 from edgebed.studies.cells.jobs import Job, JobRunner, Tell
 from edgebed.studies.cells.run_index import FoundTrial, RunIndex
 from edgebed.studies.cells.spreading import show_ended, spread
+from edgebed.studies.ranking.drawn_again import drawn_again_of
+from edgebed.studies.ranking.estimate import estimated_times
 from edgebed.studies.ranking.kept_trials import KeptTrial, KeptTrials
 from edgebed.studies.ranking.ranking import Ranking, Values, rank
 from edgebed.studies.ranking.stated import Stated
@@ -55,8 +59,19 @@ class Attempts:
 
     counted: KeptTrial | None = None
     """The trial that counts: the first whose conditions held."""
-    others: tuple[str, ...] = ()
-    """Why others do not count, with their runs' names."""
+    refused: tuple[KeptTrial, ...] = ()
+    """Trials that do not count, the newest first."""
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Why trials do not count, with their runs' names."""
+        return tuple(f"{each.run}, {each.method}: {each.why_not}" for each in self.refused)
+
+    @property
+    def times_s(self) -> list[tuple[float | None, float | None]]:
+        """The time of each trial that does not count, and of the one that does; None where there is none."""
+        counted_s = self.counted.measures.get("time") if self.counted else None
+        return [(each.measures.get("time"), counted_s) for each in self.refused]
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -120,7 +135,7 @@ class RankingRuns:
         counted = [each for each in there if not each.why_not]
         return Attempts(
             counted=counted[-1] if counted else None,
-            others=tuple(f"{each.run}, {method}: {each.why_not}" for each in there if each.why_not),
+            refused=tuple(each for each in there if each.why_not),
         )
 
     def plans(self, key: RunKey) -> dict[str, Plan]:
@@ -134,7 +149,7 @@ class RankingRuns:
     def evaluate(self) -> Ranking:
         """Compare what is there; InfrastructureError where no method has two seeds in both runtimes."""
         trials: dict[Runtime, dict[str, dict[str, dict[int, Values]]]] = {VIRTUAL: {}, self.stated.runtime: {}}
-        drawn_again: list[str] = []
+        live: list[Attempts] = []
         left_out: list[str] = []
         not_run: list[str] = []
         for runtime, by_scenario in trials.items():
@@ -142,7 +157,7 @@ class RankingRuns:
                 for method in self.plans(key):
                     attempts = self.attempts(key, method)
                     if not is_virtual(runtime):
-                        drawn_again += attempts.others
+                        live.append(attempts)
                     if attempts.counted:
                         values = attempts.counted.values
                         by_scenario.setdefault(key.scenario, {}).setdefault(method, {})[key.seed] = values
@@ -156,7 +171,10 @@ class RankingRuns:
             self.stated,
             trials[VIRTUAL],
             trials[self.stated.runtime],
-            drawn_again=drawn_again,
+            estimates={name: estimated_times(parse(file.read_text(), str(file))) for name, file in self.files.items()},
+            links=Counter(each.counted.links for each in live if each.counted),
+            drawn_again=(other for each in live for other in each.others),
+            again=drawn_again_of(times for each in live for times in each.times_s),
             left_out=left_out,
         )
         if ranking is None:

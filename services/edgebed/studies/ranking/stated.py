@@ -24,7 +24,10 @@ from edgebed.journal.run_folder import write_atomically
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.source import yaml_text
-from edgebed.studies.ranking.drawing import Drawn, draw_scenario
+from edgebed.studies.ranking import drawing as usual
+from edgebed.studies.ranking import edges
+from edgebed.studies.ranking.drawing_kinds import DRAWINGS, Drawing
+from edgebed.studies.ranking.draws import Drawn
 from edgebed.studies.ranking.exchanges import exchange_s
 from edgebed.studies.ranking.restarts import restart_times
 from edgebed.studies.sweep.costs import FILE as COSTS
@@ -47,6 +50,7 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
 
     seed: int
     """Seed from which scenarios are drawn."""
+    drawing: Drawing = "usual"
     scenarios: int
     """Number of scenarios."""
     seeds: int
@@ -71,7 +75,13 @@ class Stated(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """Name of the study, of its page and of its folder."""
-        return f"ranks-{self.seed}-{self.runtime}"
+        kind = "" if self.drawing == "usual" else f"{self.drawing}-"
+        return f"ranks-{self.seed}-{kind}{self.runtime}"
+
+    @property
+    def methods(self) -> int:
+        """Number of methods in a scenario."""
+        return edges.SCENARIO_METHODS if self.drawing == "edges" else usual.SCENARIO_METHODS
 
 
 def state(
@@ -82,10 +92,13 @@ def state(
     runtime: Runtime,
     emulation: Emulation = "auto",
     margin: float = TIME_MARGIN,
+    drawing: Drawing = "usual",
 ) -> Stated:
     """A study stated now; ScenarioError for numbers that make none."""
     if is_virtual(runtime):
         raise ScenarioError(f"--runtime: {runtime} is not live; the simulation is compared with process or docker")
+    if drawing not in DRAWINGS:
+        raise ScenarioError(f"--drawing: {drawing!r} is none of {', '.join(DRAWINGS)}")
     if scenarios < 1:
         raise ScenarioError(f"--scenarios: {scenarios} is below 1")
     if seeds < SEEDS_MIN:
@@ -97,6 +110,7 @@ def state(
     here = facts()
     return Stated(
         seed=seed,
+        drawing=drawing,
         scenarios=scenarios,
         seeds=seeds,
         runtime=runtime,
@@ -107,7 +121,7 @@ def state(
         version=VERSION,
         cpu=here["host"]["cpu"],
         cores=here["host"]["cores"],
-        drawn={each.name: each.traits for each in _drawn(seed, scenarios)},
+        drawn={each.name: each.traits for each in _drawn(drawing, seed, scenarios)},
     )
 
 
@@ -146,7 +160,7 @@ def write_scenarios(stated: Stated, folder: Path, tell: Callable[[str], None], *
         raise InfrastructureError(f"{scenarios}: cannot be made: {error.strerror}; choose another --output") from error
     before = costs = read_costs(folder / COSTS) if keep else Costs()
     beside = TimesBeside(stated=stated, tell=tell)
-    for drawn in _drawn(stated.seed, stated.scenarios):
+    for drawn in _drawn(stated.drawing, stated.seed, stated.scenarios):
         place = scenarios / f"{drawn.name}.yaml"
         if keep and place.exists():
             continue
@@ -156,7 +170,8 @@ def write_scenarios(stated: Stated, folder: Path, tell: Callable[[str], None], *
         write_costs(costs, folder / COSTS)
 
 
-def _drawn(seed: int, scenarios: int) -> Iterator[Drawn]:
+def _drawn(drawing: Drawing, seed: int, scenarios: int) -> Iterator[Drawn]:
+    draw_scenario = edges.draw_scenario if drawing == "edges" else usual.draw_scenario
     return (draw_scenario(seed, number) for number in range(scenarios))
 
 
@@ -167,7 +182,7 @@ def _timed(drawn: Drawn, costs: Costs, beside: "TimesBeside", tell: Callable[[st
         variant = drawn.document["variants"][trial.plan.trial]
         variant["task"] = times_of(trial, costs)
         variant["task"]["exchange_time"] = beside.exchange(drawn.document["task"], variant, trial.plan.trial)
-    if any({"kill", "restart"} & fault.keys() for fault in drawn.document.get("faults", ())):
+    if any({"kill", "restart", "churn"} & fault.keys() for fault in drawn.document.get("faults", ())):
         drawn.document["restart_time"] = beside.restart(drawn.document["task"])
     return costs
 
@@ -178,14 +193,15 @@ class TimesBeside:
 
     stated: Stated
     tell: Callable[[str], None]
-    _exchanges: dict[tuple[str, str], str] = field(default_factory=dict)
+    _exchanges: dict[tuple[str, str, str], str] = field(default_factory=dict)
     _restarts: dict[str, str] = field(default_factory=dict)
 
     def exchange(self, task: Mapping[str, Any], variant: Mapping[str, Any], method: str) -> str:
         """The time of a push and its answer, as a scenario writes it."""
-        key = str(task["model"]), method
+        width = f" of width {task['width']}" if "width" in task else ""
+        key = str(task["model"]), width, method
         if key not in self._exchanges:
-            self.tell(f"measuring what an exchange of {method} takes with the model {task['model']} …")
+            self.tell(f"measuring what an exchange of {method} takes with the model {task['model']}{width} …")
             seconds = exchange_s({**task, **variant["task"]}, variant, self.stated.runtime, self.stated.emulation)
             self._exchanges[key] = format_duration(seconds)
         return self._exchanges[key]
@@ -200,8 +216,9 @@ class TimesBeside:
 
 
 def _file(drawn: Drawn, stated: Stated) -> bytes:
+    option = "" if stated.drawing == "usual" else f" --drawing {stated.drawing}"
     return (
-        f"# Drawn by `edgebed agree --ranks --seed {stated.seed}`: {', '.join(drawn.traits)}.\n"
+        f"# Drawn by `edgebed agree --ranks{option} --seed {stated.seed}`: {', '.join(drawn.traits)}.\n"
         f"# The times that it gives were measured on {stated.cpu or 'this machine'}.\n"
         f"{yaml_text(drawn.document)}"
     ).encode()
@@ -210,6 +227,7 @@ def _file(drawn: Drawn, stated: Stated) -> bytes:
 def _check_same(wanted: Stated, there: Stated, folder: Path) -> None:
     """ScenarioError where a study is resumed with other settings than were stated."""
     options: Mapping[str, Callable[[Stated], Any]] = {
+        "--drawing": lambda each: each.drawing,
         "--scenarios": lambda each: each.scenarios,
         "--seed": lambda each: each.seed,
         "--seeds": lambda each: each.seeds,
