@@ -137,14 +137,14 @@ class InContainers(Trial):
 
     def _interface(self, node: str, ip: IPRoute) -> int:
         with inside(self._bridge()), IPRoute() as here:
-            bridges = {link["index"]: link.get("IFLA_IFNAME") for link in here.get_links(kind="bridge")}
-            masters = {link["index"]: bridges.get(link.get("IFLA_MASTER")) for link in here.get_links(kind="veth")}
+            links = {link["index"]: link for link in here.get_links()}
         with engine() as client:
             networks = {f"br-{each['Id'][:12]}": each["Name"] for each in client.api.networks()}
+        bridges = {index: networks.get(link.get("IFLA_IFNAME"), "") for index, link in links.items()}
+        masters = {index: bridges.get(link.get("IFLA_MASTER"), "") for index, link in links.items()}
         (index,) = (
-            link["index"] for link in ip.get_links()
-            if networks.get(masters.get(link.get("IFLA_LINK")), "").endswith("-data")
-        )  # fmt: skip
+            link["index"] for link in ip.get_links() if masters.get(link.get("IFLA_LINK"), "").endswith("-data")
+        )
         return int(index)
 
     def _bridge(self) -> str:
