@@ -148,8 +148,8 @@ class InContainers(Trial):
         return int(index)
 
     def _bridge(self) -> str:
-        """Return the namespace of this process, which has the engine's bridges."""
-        return ""
+        """Return the namespace of the controller, which has the engine's bridges."""
+        return f"/proc/{self.controller}/ns/net"
 
 
 @contextlib.contextmanager
