@@ -293,7 +293,11 @@ HOSTS = ExportTable(
         Column("received_bytes_s", "number", "Bytes a second from other hosts; empty: nobody looked."),
         Column("sent_bytes_s", "number", "Bytes a second to other hosts."),
         Column("rate_bit_s", "integer", "The rate of the interface to them; 0: unknown."),
-        Column("slew", "number", "Share by which the host's clock ran fast, below 0 slow, by the hardware's counter."),
+        Column(
+            "slew",
+            "number",
+            "Share by which the host's clock ran fast, below 0 slow, by the hardware's counter; empty: not told.",
+        ),
     ),
     _hosts,
 )

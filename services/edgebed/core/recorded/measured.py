@@ -315,5 +315,6 @@ class HostLoad(Record):
     sent_bytes_s: Amount | None = None
     rate_bit_s: Count = 0
     """The rate of that interface; 0: unknown."""
-    slew: Seconds = 0.0
-    """Seconds by which the clock gained, in a second, on the hardware's counter: a time service slews it."""
+    slew: Seconds | None = None
+    """Seconds by which the clock gained, in a second, on the hardware's counter: a time service slews it. None: in a
+    journal that is older."""

@@ -208,7 +208,7 @@ def _kept_time(trial: Observed, load: HostConditions) -> Iterator[Finding]:
             f"longer than asked{trial.busy_text(load.host)}",
             advice=trial.advice(load.host),
         )
-    if load.slew > SLEW_MAX:
+    if load.slew is not None and load.slew > SLEW_MAX:
         yield Finding(
             f"{named(load.host)}: its clock ran fast or slow by {share_text(load.slew)}, and with it every delay, rate "
             "and time; a time service slews it so after a pause of the machine: run again when it is right"

@@ -27,8 +27,8 @@ class HostConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Mean number of threads, per core, that run or wait for a core."""
     lag_s: float
     """Seconds by which a sleeping thread woke up late: the median of what 99 % stayed below in two seconds."""
-    slew: float = 0.0
-    """Mean share by which the clock ran fast or slow against the hardware's counter."""
+    slew: float | None = None
+    """Mean share by which the clock ran fast or slow against the hardware's counter; None: the journal is older."""
     cores: int = 0
     """Number of cores; 0: unknown."""
     network_bit_s: float | None = None
@@ -57,11 +57,17 @@ def _conditions(host: str, loads: Sequence[HostLoad]) -> HostConditions:
         steal=float(np.mean([load.steal for load in loads])),
         load=float(np.mean([load.load for load in loads])),
         lag_s=float(np.median([load.lag_s for load in loads])),
-        slew=float(np.mean([abs(load.slew) for load in loads])),
+        slew=_mean_slew(loads),
         cores=loads[-1].cores,
         network_bit_s=_busiest_bit_s(loads),
         network_rate_bit_s=loads[-1].rate_bit_s,
     )
+
+
+def _mean_slew(loads: Sequence[HostLoad]) -> float | None:
+    """The mean size of the shares by which the clock ran fast or slow."""
+    slews = [abs(load.slew) for load in loads if load.slew is not None]
+    return float(np.mean(slews)) if slews else None
 
 
 def _busiest_bit_s(loads: Sequence[HostLoad]) -> float | None:

@@ -240,8 +240,8 @@ def _host_load(record: records.HostLoad) -> str:
         f"sleepers woke {number_text(1000 * record.lag_s)} ms late",
         _if(record.steal, f"{percent_text(record.steal)} stolen"),
         _if(
-            abs(record.slew) >= SLEW_SHOWN,
-            f"its clock ran {percent_text(abs(record.slew))} {'fast' if record.slew > 0 else 'slow'}",
+            abs(slew := record.slew or 0.0) >= SLEW_SHOWN,
+            f"its clock ran {percent_text(abs(slew))} {'fast' if slew > 0 else 'slow'}",
         ),
         _if(record.received_bytes_s is not None, _network(record)),
     )

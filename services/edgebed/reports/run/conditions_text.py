@@ -152,7 +152,7 @@ def _evidence_rows(evidence: Iterable[Evidence]) -> Iterator[tuple[str, ...]]:
 
 
 def _host_row(host: HostConditions) -> tuple[str, ...]:
-    slew = share_text(host.slew) if host.slew >= SLEW_SHOWN else UNMEASURED
+    slew = share_text(host.slew) if host.slew is not None and host.slew >= SLEW_SHOWN else UNMEASURED
     return share_text(host.busy), share_text(host.steal), number_text(host.load), f"{1000 * host.lag_s:.1f} ms", slew
 
 
