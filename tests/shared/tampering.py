@@ -383,7 +383,7 @@ def beside(trial: Trial, programs: int, *how: str) -> None:
 
 
 def last_in_the_queue(trial: Trial, niceness: float) -> None:
-    """The nodes come last, beside six programs that compute."""
+    """The nodes come last, beside six programs that compute; a container's come last among themselves alone."""
     for pid in trial.pids.values():
         for thread in Path(f"/proc/{pid}/task").iterdir():
             os.setpriority(os.PRIO_PROCESS, int(thread.name), round(niceness))
@@ -477,9 +477,9 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(small_flood_at_a_worker, "links", (2000, 5000, 10_000), ("foreign traffic",)),
     Attack(large_flood_at_a_worker, "links", (30, 100, 500), ("foreign traffic",)),
     Attack(busy_host, "caps", (20, 25, 30), ("host",)),
-    Attack(busy_host, "waiting", (12, 20, 30), ("host",)),
+    Attack(busy_host, "waiting", (20, 25, 30), ("host",)),
     Attack(busy_host_that_comes_first, "caps", (2, 3, 4), ("host",)),
-    Attack(last_in_the_queue, "waiting", (10, 15, 19), ("host",)),
+    Attack(last_in_the_queue, "waiting", (10, 15, 19), ("host",), ("process",)),
     Attack(one_core_for_all, "waiting", (6, 10, 15), ("host",)),
     Attack(slewed_clock, "waiting", (0.02, 0.05, 0.1), ("host: its clock",)),
     Attack(killed, "links", (0.0, 3.0, 6.0), ("deaths",)),
