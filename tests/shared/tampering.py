@@ -480,7 +480,7 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(busy_host, "waiting", (20, 25, 30), ("host",)),
     Attack(busy_host_that_comes_first, "caps", (2, 3, 4), ("host",)),
     Attack(last_in_the_queue, "waiting", (10, 15, 19), ("host",), ("process",)),
-    Attack(one_core_for_all, "waiting", (6, 10, 15), ("host",)),
+    Attack(one_core_for_all, "waiting", (6, 10, 15), ("host",), ("process",)),
     Attack(slewed_clock, "waiting", (0.02, 0.05, 0.1), ("host: its clock",)),
     Attack(killed, "links", (0.0, 3.0, 6.0), ("deaths",)),
     Attack(more_memory, "caps", (1.5, 2.0, 4.0), ("memory",)),
