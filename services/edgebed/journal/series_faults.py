@@ -16,6 +16,9 @@ BY_HAND = "by hand"
 ON_FAILURE = "on_failure"
 """Name of the entry for what a policy does to a node that has failed unasked."""
 
+UNSTOPPED = "did not answer 'stop'"
+"""Beginning of the reason why a node died that the controller ended when all was over."""
+
 
 class TimedFault(NamedTuple):
     """A fault's record with its times."""
@@ -121,26 +124,33 @@ class Faults(Fold):
 
 
 def unasked_losses(nodes: Iterable[tuple[float, records.Node]], faults: Iterable[TimedFault]) -> list[records.Node]:
-    """Nodes that died or never came, without those that were killed, or frozen to the end, on purpose.
+    """Nodes that died or never came, without those that were killed on purpose.
 
-    Of one time, as in a simulation, a fault is before the death that it causes, and that before the launch.
+    A policy of restarting kills who does not answer: on purpose where a fault had frozen it. Who is frozen, or busy,
+    when all are to stop is ended, and lost nothing. Of one time, as in a simulation, a fault is before the death that
+    it causes, and that before the launch.
     """
     events: list[tuple[float, int, records.Node | records.Fault]] = [(t, 1, node) for t, node in nodes]
     events += [
         (done.t, 2, done.record) if done.record.action == "launch" else (done.asked_t, 0, done.record)
         for done in faults
-        if not done.record.problem and done.record.name != ON_FAILURE
+        if not done.record.problem
     ]
-    doomed: set[str] = set()
+    doomed, frozen = set[str](), set[str]()
     lost = []
     for _, _, event in sorted(events, key=lambda each: each[:2]):
         if isinstance(event, records.Fault):
-            if event.action in ("kill", "memory", "freeze"):
+            is_asked = event.name != ON_FAILURE
+            if event.action == "freeze":
+                frozen.add(event.target)
+            elif event.action in ("kill", "memory") and (is_asked or event.target in frozen):
                 doomed.add(event.target)
-            elif event.action in ("thaw", "launch"):
+            elif event.action == "thaw":
+                frozen.discard(event.target)
+            elif event.action == "launch" and is_asked:
                 doomed.discard(event.target)
         elif event.state == "joined" and event.incarnation > 1:  # first joins come before training
             doomed.discard(event.name)
-        elif event.state in ("died", "missing") and event.name not in doomed:
+        elif event.state in ("died", "missing") and event.name not in doomed and not event.reason.startswith(UNSTOPPED):
             lost.append(event)
     return lost

@@ -54,7 +54,7 @@ def resolve_method(given: object, python_path: Sequence[str] = ()) -> Method:
     if not isinstance(given, Mapping):
         raise Problems([Problem((), f"not a method: {show(given)}; {choose('', PRESETS)}, or a mapping of its parts")])
     preset = given.get("preset")
-    if preset is not None and preset not in PRESETS:
+    if preset is not None and (not isinstance(preset, str) or preset not in PRESETS):
         raise Problems([*unknown_keys(given, ("preset", *KINDS)), _unknown_preset(("preset",), preset)])
     parts: dict[str, Part] = {}
     family = family_of(given)
@@ -193,8 +193,9 @@ def _resolve_part(kind: str, given: object, inherited: Mapping[str, Any], python
         choice = choose("", (*KINDS[kind], FORM))
         missing = f"{kind} has no name, and there is no preset to give one; {choice}"
         raise Problems([Problem((), missing, choice=choice)])
-    is_own = isinstance(name, str) and is_import_path(name)
-    if name not in KINDS[kind] and not is_own:
+    is_name = isinstance(name, str)
+    is_own = is_name and is_import_path(name)
+    if not is_name or (name not in KINDS[kind] and not is_own):
         choice = choose(name, (*KINDS[kind], FORM))
         raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choice}", choice=choice)])
     settings = (dict(inherited) if name == inherited["name"] else {}) | dict(given) | {"name": name}

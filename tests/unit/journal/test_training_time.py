@@ -199,7 +199,7 @@ RESUMED = [
     (10.0, trial()),
     (12.0, update(1)),
     (12.5, evaluated(1, 0.4)),
-    (15.0, fault("freeze", "edge-0", 15.0)),
+    (15.0, fault("freeze", "edge-2", 15.0)),
     (16.0, records.HostLoad(busy=0.1, steal=0.0, load=0.1, lag_s=0.0)),
     (16.0, Continued(trained_s=6.0)),
     (16.0, Node(name="server", state="expected", incarnation=1)),
@@ -280,7 +280,7 @@ def test_what_is_known_of_a_trial_is_how_long_it_had_trained(tmp_path):
     past = past_of(written(tmp_path / "killed", RESUMED[:5]))
     assert past is not None
     assert (past.began_s, past.until_s, past.trained_s) == (10.0, 16.0, 6.0)
-    assert (past.evaluated, past.triggered_s) == ((2.5, 1), {("f-1", "edge-0"): 5.0})
+    assert (past.evaluated, past.triggered_s) == ((2.5, 1), {("f-1", "edge-2"): 5.0})
     again = past_of(written(tmp_path / "again", RESUMED[:-2]))
     assert again is not None
     assert (again.began_s, again.until_s, again.trained_s) == (32.0, 44.0, 12.0)

@@ -83,12 +83,20 @@ class Outside:
     def __init__(self, sight: Sight, nodes: Sequence[str]) -> None:
         """Begin to look at the nodes."""
         self.tracks = {name: Track(name) for name in nodes}
+        self.is_over = False
         self.lookout = Lookout(sight, nodes)
 
     def began(self, monotonic_s: float) -> None:
         """Note when training began: what is not as it was set counts from then on."""
         for track in self.tracks.values():
             track.began_s = monotonic_s
+
+    def ended(self, monotonic_s: float) -> None:
+        """Note, once, that training was over by then: what is not as it was set no longer counts."""
+        if not self.is_over:
+            self.is_over = True
+            for track in self.tracks.values():
+                track.ended_s = monotonic_s
 
     def told(self, node: str, incarnation: int, epoch_s: float, reported: Iterable[tuple[float, Record]]) -> None:
         """Note a node's own accounts among what it reported, and look at what it counts.

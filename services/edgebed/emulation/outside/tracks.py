@@ -62,6 +62,8 @@ class Track:
     name: str
     began_s: float = math.inf
     """When training began, in seconds of the monotonic clock."""
+    ended_s: float = math.inf
+    """When it was over; what is done at the end, as a final evaluation, is none of it."""
     incarnation: int = 0
     """The incarnation that the node's last account was of."""
     looks: deque[Look] = field(default_factory=lambda: deque(maxlen=LOOKS_MAX))
@@ -76,7 +78,7 @@ class Track:
     """The lowest quota above that was ever seen."""
     above_s: float = 0.0
     suspects: dict[str, float] = field(default_factory=dict)
-    """Differences of the last whole look, and since when each has been found."""
+    """Causes of the differences of the last whole look, and since when each has been found, whatever its figures."""
     whole: int = 0
     """Whole looks since training began."""
     stopped: int = 0
@@ -95,18 +97,21 @@ class Track:
             self.looks.clear()
             self.waiting = self.base = None
         self.looks.append(look)
-        if look.is_whole and look.since_s >= self.began_s:
+        if look.is_whole and self.began_s <= look.since_s <= self.ended_s:
             self._judge(look)
             self.last = look
 
     def _judge(self, look: Look) -> None:
         self.whole += 1
         self.stopped += look.is_stopped
-        self.suspects = {text: self.suspects.get(text, look.since_s) for text in look.differences}
-        lasting = [text for text, since_s in self.suspects.items() if look.since_s >= since_s + LASTS_S]
+        texts = dict[str, str]()
+        for text in look.differences:
+            texts.setdefault(text.partition(":")[0], text)
+        self.suspects = {cause: self.suspects.get(cause, look.since_s) for cause in texts}
+        lasting = [cause for cause, since_s in self.suspects.items() if look.since_s >= since_s + LASTS_S]
         self.differed += bool(lasting)
-        for text in lasting:
-            self.differences.setdefault(text.partition(":")[0], text)
+        for cause in lasting:
+            self.differences.setdefault(cause, texts[cause])
         above, before = look.above, self.last.above if self.last else None
         if above and before and above.cgroup == before.cgroup:
             self.above_s += periods_s(max(0, above.throttled_periods - before.throttled_periods))

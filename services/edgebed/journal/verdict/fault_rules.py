@@ -50,6 +50,18 @@ def missed(trial: Observed) -> Iterator[Finding]:
         yield Finding(f"faults: {name} was to recur; {times} did not happen, {ended}", is_fault=False)
 
 
+def unfrozen(trial: Observed) -> Iterator[Finding]:
+    """Nodes that were frozen as asked, and went on."""
+    found = [(count, name) for name, count in trial.went_on.items() if count]
+    if found:
+        count, name = max(found)
+        more = f", and {len(found) - 1:,} more nodes went on" if len(found) > 1 else ""
+        yield Finding(
+            f"faults: {name} was frozen, and {quantities.count_text(count, 'update')} came all the same{more}; the "
+            "freeze did not hold, or somebody ended it"
+        )
+
+
 def deaths(trial: Observed) -> Iterator[Finding]:
     """Nodes that died, or never came, unasked; the evaluator is no condition of the experiment."""
     lost = list({node.name: node for node in reversed(trial.lost)}.values())[::-1]
@@ -126,4 +138,4 @@ def _is_explained(trial: Observed, worker: str, t: float) -> bool:
     return bool(in_force)
 
 
-FAULT_RULES: tuple[Rule, ...] = (undone, missed, late, deaths, silences)
+FAULT_RULES: tuple[Rule, ...] = (undone, missed, late, unfrozen, deaths, silences)

@@ -124,13 +124,15 @@ def _observed(plan: Plan, series: Series) -> Observed:
     """The facts that the rules look at."""
     everybody = tuple(map(Judged, plan.nodes, rows_of(plan, series)))
     presence = Presence(series)
+    frozen = {name: freezes for name in presence.done if (freezes := presence.frozen(name))}
     watching = {node.name for node in everybody if node.plan.role == "evaluator"}
     losses = unasked_losses([(t, node) for t, node in series.nodes if t <= series.trained_s], series.faults)
     return Observed(
         plan=plan,
         everybody=everybody,
         hosts=hosts_of(series),
-        frozen_s={name: presence.frozen_s(name) for name in presence.done},
+        frozen=frozen,
+        went_on={name: presence.went_on(name) for name in frozen},
         faults=series.faults,
         missed=missed_faults(plan, series),
         skipped=skipped_text(plan, series),

@@ -13,6 +13,7 @@ from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.verdict.hosts import HostConditions
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
+from edgebed.journal.verdict.presence import Freeze
 from edgebed.journal.verdict.sightings import Sighting
 
 BUSY_MIN = 0.9
@@ -75,8 +76,10 @@ class Observed:
     """All nodes, in the plan's order."""
     hosts: Mapping[str, HostConditions] = field(default_factory=dict)
     """The observed machines, by name; one that is alone has none."""
-    frozen_s: Mapping[str, float] = field(default_factory=dict)
-    """Seconds of training for which each node was frozen as asked."""
+    frozen: Mapping[str, tuple[Freeze, ...]] = field(default_factory=dict)
+    """When each node was frozen as asked."""
+    went_on: Mapping[str, int] = field(default_factory=dict)
+    """Updates of each node that was frozen, of the server's all, that came while it was, but for one under way."""
     faults: tuple[TimedFault, ...] = ()
     """What was done to nodes on purpose."""
     missed: tuple[Missed, ...] = ()
@@ -107,6 +110,10 @@ class Observed:
     """Where the time of workers went."""
     was_stopped: bool = False
     """Whether the trial did not run to its end: somebody interrupted it, or it failed."""
+
+    def frozen_s(self, name: str, *, told: bool = False) -> float:
+        """Seconds of training for which a node was frozen as asked; `told`: of which it lived to tell."""
+        return sum(each.span.length_s for each in self.frozen.get(name, ()) if each.is_told or not told)
 
     def was_done(self, node: Judged, *actions: str) -> bool:
         """Whether one of these was done to a node; a cap changed while it was away is its next incarnation's."""

@@ -4,12 +4,13 @@ Where there is one machine alone it has no name. Where there are several, whose 
 them (the underlay of an overlay network), each has its probe, and what no probe told is not known of that machine.
 """
 
+import math
 from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 
-from edgebed.core.recorded.measured import HostLoad
+from edgebed.core.recorded.measured import HOST_LOAD_S, HostLoad
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.busiest import WINDOWS_MIN
 
@@ -46,8 +47,16 @@ class HostConditions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hosts_of(series: Series) -> dict[str, HostConditions]:
-    """The machines during training, by name; none where nobody observed them, as in the simulation."""
-    return {host: _conditions(host, [load for _, load in told]) for host, told in sorted(series.hosts.items())}
+    """The machines during training, by name; none where nobody observed them, as in the simulation.
+
+    A record is about the two seconds before it; what is about the time after training, as of a final evaluation, is not
+    looked at.
+    """
+    found, until_s = {}, (series.trained_s or math.inf) + HOST_LOAD_S / 2
+    for host, told in sorted(series.hosts.items()):
+        in_training = [load for t, load in told if t <= until_s]
+        found[host] = _conditions(host, in_training or [load for _, load in told[:1]])
+    return found
 
 
 def _conditions(host: str, loads: Sequence[HostLoad]) -> HostConditions:

@@ -195,7 +195,7 @@ def _explained(trial: Observed, node: Judged, way: DirectionConditions) -> dict[
         "a CPU cap held a device back": way.throttled_s,
         f"{trial.end(way.to).name} computed": way.busy_s,
         "a node was frozen, as asked,": on_way
-        * sum(trial.frozen_s.get(name, 0.0) for name in (node.name, trial.end(way.to).name)),
+        * sum(trial.frozen_s(name) for name in (node.name, trial.end(way.to).name)),
     }
     return {cause: time_s for cause, time_s in found.items() if time_s > 0.0}
 

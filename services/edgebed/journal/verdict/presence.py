@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from edgebed.journal.series import Series
-from edgebed.journal.series_faults import RETURNS
+from edgebed.journal.series_faults import RETURNS, SERVER
 
 LOOK_S = 1.0
 """Seconds between two looks of a node at itself."""
@@ -20,6 +20,12 @@ ENDS = ("stopped", "died", "missing")
 OUT_OF_REACH = "unresponsive"
 ANEW = ("expected", "started", "joined")
 """States of a node that is built: the one that was there before is gone."""
+
+
+UNDER_WAY_S = 0.5
+"""Seconds after a freeze in which what came before it may still be handled."""
+THAWED_BY = ("thaw", "kill", "memory", *ENDS, *ANEW)
+"""What ends a freeze: an action, or a state of the node."""
 
 
 class Span(NamedTuple):
@@ -36,6 +42,14 @@ class Span(NamedTuple):
     def within(self, others: "Iterable[Span]") -> float:
         """Seconds of the part that are in others, which do not overlap."""
         return sum(Span(max(self.since_s, each.since_s), min(self.until_s, each.until_s)).length_s for each in others)
+
+
+class Freeze(NamedTuple):
+    """A part of the training in which a node was frozen as asked."""
+
+    span: Span
+    is_told: bool
+    """Whether the node went on afterwards, and so could tell of it."""
 
 
 class Life(NamedTuple):
@@ -85,15 +99,27 @@ class Presence:
         events = sorted(states + self.done.get(node, []), key=lambda event: event[0])
         return tuple(_lives(events, series, (*ENDS, *ANEW, *also_ends)))
 
-    def frozen_s(self, node: str) -> float:
-        """Seconds of training for which a node was frozen as asked, by a fault or by hand."""
-        total_s, since_s = 0.0, None
-        for t, action in [*self.done.get(node, []), (self.series.trained_s, "thaw")]:
-            if action == "freeze" and since_s is None:
+    def frozen(self, node: str) -> tuple[Freeze, ...]:
+        """When a node was frozen as asked in training, by a fault or by hand, until it died or began anew at most."""
+        found, since_s = list[Freeze](), None
+        events = sorted(self.done.get(node, []) + self._states.get(node, []), key=lambda event: event[0])
+        for t, what in [*events, (self.series.trained_s, "")]:
+            if what == "freeze" and since_s is None:
                 since_s = t
-            elif since_s is not None and action in ("thaw", "kill", "memory"):
-                total_s, since_s = total_s + max(0.0, t - since_s), None
-        return total_s
+            elif since_s is not None and (not what or what in THAWED_BY):
+                until_s = min(t, self.series.trained_s)
+                found.append(Freeze(Span(min(since_s, until_s), until_s), is_told=what == "thaw"))
+                since_s = None
+        return tuple(found)
+
+    def went_on(self, node: str) -> int:
+        """Updates that came of a node while it was frozen, of the server's all, but for one that was under way."""
+        made, names = self.series.updates, self.series.workers
+        times = made.t[made.worker == names.index(node)] if node in names else made.t if node == SERVER else made.t[:0]
+        return sum(
+            max(0, int(((times > span.since_s + UNDER_WAY_S) & (times < span.until_s)).sum()) - 1)
+            for span, _ in self.frozen(node)
+        )
 
 
 def _lives(events: Iterable[tuple[float, str]], series: Series, ends: Sequence[str]) -> Iterator[Life]:

@@ -1,27 +1,50 @@
 """What nodes told of themselves, beside what was seen of them from outside over the same time."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import msgspec
 
 from edgebed.core import records
 from edgebed.journal.folds import Fold, on
+
+
+class Watch(NamedTuple):
+    """A node as one controller saw it, which counts over all of its incarnations."""
+
+    last: records.Seen
+    """The last line of this controller."""
+    lasted_s: float
+    """Seconds for which it looked at the node."""
 
 
 class Sighting(NamedTuple):
     """A node in one of its incarnations, as it was seen."""
 
     last: records.Seen
-    """The last line of it."""
+    """The last line of it; of the last incarnation with what all controllers found of the node."""
     seen: records.Seen | None = None
     """The last line that covers the time of an account of the node's own."""
     told: records.Usage | None = None
     """The node's own account of the time that `seen` covers."""
+    watches: tuple[Watch, ...] = ()
+    """The node as each controller of the trial saw it; only of the last incarnation."""
 
 
 class Sightings(Fold):
-    """Joins the controller's lines to those of nodes that they were made for: of the same node and time."""
+    """Joins the controller's lines to those of nodes that they were made for: of the same node and time.
+
+    A controller that goes on with a trial begins to count anew, so what those before it found is added.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.since_t = 0.0
+        """When the present controller began to look."""
+        self.watches: dict[str, list[Watch]] = {}
+        """Each node as the controllers saw it, the present one last."""
+        self._is_new: set[str] = set()
+        """Nodes that the present controller has told of."""
         self.found: dict[str, dict[int, Sighting]] = {}
         self._told: dict[str, records.Usage] = {}
 
@@ -29,8 +52,22 @@ class Sightings(Fold):
     def _usage(self, _: float, node: str, record: records.Usage) -> None:
         self._told[node] = record
 
+    @on(records.Trial)
+    def _trial(self, t: float, _: str, __: records.Trial) -> None:
+        self.since_t = t
+
+    @on(records.Continued)
+    def _continued(self, t: float, _: str, __: records.Continued) -> None:
+        self.since_t = t
+        self._is_new.clear()
+
     @on(records.Seen)
-    def _seen(self, _: float, __: str, record: records.Seen) -> None:
+    def _seen(self, t: float, _: str, record: records.Seen) -> None:
+        watches = self.watches.setdefault(record.name, [])
+        if record.name in self._is_new:
+            watches.pop()
+        self._is_new.add(record.name)
+        watches.append(Watch(record, t - self.since_t))
         lives, told = self.found.setdefault(record.name, {}), self._told.get(record.name)
         if told is not None and told.time_s == record.time_s:
             lives[record.incarnation] = Sighting(record, record, told)
@@ -40,4 +77,26 @@ class Sightings(Fold):
 
     def by_node(self) -> dict[str, tuple[Sighting, ...]]:
         """A sighting for each incarnation of each node that was seen."""
-        return {node: tuple(lives.values()) for node, lives in self.found.items()}
+        return {
+            node: (
+                *lives[:-1],
+                lives[-1]._replace(last=_together(self.watches[node]), watches=tuple(self.watches[node])),
+            )
+            for node, lives in ((node, tuple(found.values())) for node, found in self.found.items())
+        }
+
+
+def _together(watches: Sequence[Watch]) -> records.Seen:
+    """The last line of a node, with what all controllers found of it."""
+    lines = [watch.last for watch in watches]
+    held = [line for line in lines if line.cpus_above is not None]
+    lowest = min(held, key=lambda line: line.cpus_above or 0.0) if held else lines[-1]
+    differences = {text.partition(":")[0]: text for line in reversed(lines) for text in reversed(line.differences)}
+    return msgspec.structs.replace(
+        lines[-1],
+        above=lowest.above,
+        cpus_above=lowest.cpus_above,
+        above_s=sum(line.above_s for line in lines),
+        differed=sum(line.differed for line in lines),
+        differences=tuple(reversed(differences.values())),
+    )

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from edgebed.core.records import Ended
+from edgebed.journal.series_faults import UNSTOPPED
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.members import PRESENT, Members, State
 from edgebed.roles.control.name import NAME
@@ -55,5 +56,5 @@ class Ending:
             if member.state in PRESENT and self.director.is_frozen(name):
                 late += self.members.become(name, State.STOPPED, "frozen until the end")
             elif member.state in PRESENT:
-                late += self.members.become(name, State.DIED, f"did not answer 'stop' within {self.grace_s:g} s")
+                late += self.members.become(name, State.DIED, f"{UNSTOPPED} within {self.grace_s:g} s")
         return [*late, Journal(Ended(outcome=self.outcome, reason=self.reason)), EndNode(self.reason)]

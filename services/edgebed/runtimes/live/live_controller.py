@@ -425,6 +425,8 @@ class LiveController:
             self.launcher.began(began_s)
             if self.outside:
                 self.outside.began(time.monotonic())
+        if self.heart.phase is Phase.FINISHING and self.outside:
+            self.outside.ended(time.monotonic())
 
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:

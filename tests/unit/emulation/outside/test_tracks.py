@@ -125,6 +125,25 @@ def test_a_difference_counts_from_a_second_on_and_is_told_once_of_each_kind() ->
     assert LASTS_S == 1.0
 
 
+def test_a_difference_that_varies_is_one() -> None:
+    """A cap that somebody changes between any two looks is never twice the same, and never the one that was set."""
+    looks = [look(BEGAN_S + t / 2, differences=(f"CPU cap: {0.3 + t % 2 / 100:g} cores",)) for t in range(20)]
+    (seen,) = tracked(*looks).at_the_end(BEGAN_S + 11.0)
+
+    assert (seen.differed, seen.differences) == (18, ("CPU cap: 0.3 cores",))
+
+
+def test_what_is_found_after_training_counts_no_more() -> None:
+    """In a final evaluation nothing is asked of the conditions."""
+    track = tracked(look(BEGAN_S + 1.0))
+    track.ended_s = BEGAN_S + 2.0
+    for t in range(20):
+        track.add(look(BEGAN_S + 3.0 + t / 2, differences=("CPU cap: 0.3 cores",), is_stopped=True))
+    (seen,) = track.at_the_end(BEGAN_S + 20.0)
+
+    assert (seen.differed, seen.differences, seen.stopped) == (0, (), 0)
+
+
 def test_a_quota_above_counts_by_the_periods_in_which_it_ran_out_and_stays_known() -> None:
     """Of several, the lowest that ever was there, also when somebody has taken it away again."""
     periods = [(1.0, None), (2.0, Quota("/s", 0.5, 100)), (4.0, Quota("/s", 0.2, 110)), (6.0, Quota("/s", 0.2, 125))]

@@ -217,6 +217,14 @@ def test_training_that_nobody_measured_for_it_was_too_short_says_so():
 # --- nodes that come and go -------------------------------------------------------------------------------------------
 
 
+def without_updates(said, name, since_s, until_s=TRAINED_S + 1.0):
+    """A journal in which nothing came of a worker in that time."""
+    return [
+        (t, node, each) for t, node, each in said
+        if not (isinstance(each, records.Update) and each.worker == name and since_s < t < until_s)
+    ]  # fmt: skip
+
+
 def with_fate(name, *fate, until_s=TRAINED_S):
     """The whole journal, with what befell a node, which measured itself until then."""
     own = [(t, node, each) for t, node, each in WHOLE if node == name and t > until_s]
@@ -245,8 +253,9 @@ def test_a_node_that_was_killed_owes_nothing_after_its_death(judged):
 def test_a_node_that_was_frozen_or_cut_off_to_the_end_owes_nothing_meanwhile(judged, action):
     """It could not tell; one to which nothing was done could."""
     silent = state(22.0, "edge-1", "unresponsive")
+    silenced = with_fate("edge-1", fault(20.5, action, "edge-1"), silent, until_s=19.0)
 
-    assert judged(with_fate("edge-1", fault(20.5, action, "edge-1"), silent, until_s=19.0)).verdict == "trusted"
+    assert judged(without_updates(silenced, "edge-1", 20.5)).verdict == "trusted"
     assert judged(with_fate("edge-1", silent, until_s=19.0)).verdict == "unknown"
 
 
@@ -301,7 +310,8 @@ def test_a_node_that_was_seen_stopped_stood_still_whatever_its_clock_says(judged
     """One that its cap holds back nearly all the time notices little; a freeze that was asked for is allowed for."""
     seen = records.Seen(name="edge-1", incarnation=1, time_s=TRAINED_S, stopped=stopped, looks=60)
     froze = [fault(5.0, "freeze", "edge-1"), fault(20.0, "thaw", "edge-1")]
-    frozen = judged(sorted([*WHOLE, *froze, (TRAINED_S, "controller", seen)], key=lambda entry: entry[0]))
+    whole = without_updates(WHOLE, "edge-1", 5.0, 20.0)
+    frozen = judged(sorted([*whole, *froze, (TRAINED_S, "controller", seen)], key=lambda entry: entry[0]))
 
     assert judged([*WHOLE, (TRAINED_S, "controller", seen)]).causes == causes
     assert "stopped" not in frozen.causes
@@ -315,11 +325,73 @@ def test_a_node_that_was_frozen_as_asked_stood_still_for_so_long(judged):
         return [
             (t, node, msgspec.structs.replace(each, stopped_s=min(t, stopped_s)))
             if node == "edge-1" and isinstance(each, records.Usage) else (t, node, each)
-            for t, node, each in sorted([*WHOLE, *froze], key=lambda entry: entry[0])
+            for t, node, each in sorted([*without_updates(WHOLE, "edge-1", 5.0, 9.0), *froze], key=lambda each: each[0])
         ]  # fmt: skip
 
     assert judged(stood_still(4.0)).verdict == "trusted"
     assert judged(stood_still(7.0)).causes == ("stopped",)
+
+
+def test_a_freeze_explains_no_stop_of_another_time(judged):
+    """A node that was frozen to the end told only of stops before; one that died in its freeze is so no more."""
+    stood_still = [
+        (t, node, msgspec.structs.replace(each, stopped_s=min(t, 8.0)))
+        if node == "edge-1" and isinstance(each, records.Usage) else (t, node, each)
+        for t, node, each in without_updates(WHOLE, "edge-1", 20.0)
+    ]  # fmt: skip
+    to_the_end = sorted([*stood_still, fault(20.0, "freeze", "edge-1")], key=lambda each: each[0])
+    seen = records.Seen(name="edge-1", incarnation=2, time_s=TRAINED_S, stopped=40, looks=60)
+    died = [fault(5.0, "freeze", "edge-1"), state(6.0, "edge-1", "died"), state(7.0, "edge-1", "joined", 2)]
+    whole = sorted([*WHOLE, *died, (TRAINED_S, "controller", seen)], key=lambda entry: entry[0])
+
+    assert "stopped" in judged(to_the_end).causes
+    assert "stopped" in judged(whole).causes
+
+
+@pytest.mark.parametrize(("kept_s", "causes"), [(0.0, ()), (9.0, ("faults",))])
+def test_a_node_that_goes_on_while_it_is_frozen_was_not_as_asked(judged, kept_s, causes):
+    """As after a signal of somebody's to go on; one push may have been under way."""
+    froze = [fault(5.0, "freeze", "edge-1"), fault(15.0, "thaw", "edge-1")]
+    said = sorted([*without_updates(WHOLE, "edge-1", 5.8 + kept_s, 15.0), *froze], key=lambda each: each[0])
+
+    assert judged(said).causes == causes
+
+
+def test_who_is_killed_while_it_is_frozen_has_died_unasked(judged):
+    """Unless the policy of restarting did it, since it did not answer."""
+    died = state(7.0, "edge-1", "died")
+    by_policy = (6.9, "controller", records.Fault(name="on_failure", action="kill", target="edge-1", asked_s=16.9))
+    quiet = without_updates([entry for entry in WHOLE if entry[0] < 5.0 or entry[1] != "edge-1"], "edge-1", 5.0)
+    frozen = [*quiet, fault(5.0, "freeze", "edge-1"), died]
+
+    assert "deaths" in judged(sorted(frozen, key=lambda each: each[0])).causes
+    assert "deaths" not in judged(sorted([*frozen, by_policy], key=lambda each: each[0])).causes
+
+
+def test_what_was_seen_before_a_resume_is_not_forgotten(judged):
+    """A controller that goes on counts anew: what those before it found is added."""
+    first = records.Seen(
+        name="edge-1", incarnation=1, time_s=10.0, stopped=20, looks=20, differed=12,
+        differences=("link: a tbf of 1 mbit on what the node receives, at the far end of its link",),
+        above="/slice", cpus_above=0.5, above_s=6.0,
+    )  # fmt: skip
+    last = records.Seen(name="edge-1", incarnation=2, time_s=TRAINED_S)
+    said = [(10.0, "controller", first), (11.0, "controller", records.Continued(trained_s=11.0))]
+    causes = judged(sorted([*WHOLE, *said, (TRAINED_S, "controller", last)], key=lambda each: each[0])).causes
+
+    assert {"link", "stopped", "CPU cap"} <= set(causes)
+
+
+def test_a_long_final_evaluation_hides_no_busy_host(judged):
+    """Nor does it condemn one that was quiet in training."""
+    busy = [(t, node, host(lag_s=0.1) if isinstance(each, records.HostLoad) else each) for t, node, each in WHOLE]
+    after = [(TRAINED_S + 2.0 * k, "controller", host(lag_s=0.1)) for k in range(1, 30)]
+    quiet = [(t, node, host()) for t, node, each in after]
+    end = WHOLE[-1]
+    assert isinstance(end[2], records.Ended)
+
+    assert judged([*busy[:-1], *quiet, (TRAINED_S + 60.0, *end[1:])]).causes == ("host",)
+    assert judged([*WHOLE[:-1], *after, (TRAINED_S + 60.0, *end[1:])]).verdict == "trusted"
 
 
 # --- laws -------------------------------------------------------------------------------------------------------------
