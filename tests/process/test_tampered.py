@@ -36,6 +36,8 @@ PART, PARTS = map(int, os.environ.get("EDGEBED_TAMPERED_PART", "1/1").split("/")
 RUNTIMES = os.environ.get("EDGEBED_TAMPERED_RUNTIME", "process docker").split()
 DRAWS_MAX = 5
 """Times that an undisturbed run is made whose host others used."""
+CAPS_MAX = 0.4
+"""Cores of a class together: more nodes that compute all the time wait for each other on two."""
 OTHERS_MAX = 0.1
 """Cores that others may use beside an undisturbed run."""
 
@@ -135,7 +137,8 @@ def drawn(seed: int) -> dict[str, Any]:
     for name in ("one", "two")[: draw.randint(1, 2)]:
         asked: dict[str, Any] = {"count": draw.randint(1, 3)}
         if draw.random() < 0.5:
-            asked |= {"cpus": draw.choice([0.02, 0.05, 0.1, 0.2]), "memory": "400MiB"}
+            cpus = min(draw.choice([0.02, 0.05, 0.1, 0.2]), CAPS_MAX / asked["count"])
+            asked |= {"cpus": round(cpus, 2), "memory": "400MiB"}
         if draw.random() < 0.6:
             asked |= {way: f"{draw.randint(1, 20)}mbit" for way in ("uplink", "downlink")}
         if draw.random() < 0.3:
