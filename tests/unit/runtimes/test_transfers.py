@@ -254,6 +254,32 @@ def test_what_a_cap_took_of_a_stretch_of_time_is_known_between_two_looks(tmp_pat
     assert within(2.0, 2.0) == (0.0, 0.0)
 
 
+def test_a_look_at_what_has_begun_before_leaves_what_came_before_that_aside(tmp_path):
+    """A second was spent in the cap's hands before, and 0.08 s since: the look that was due is made up for."""
+    cap = Cap(tmp_path)
+    cap.held_back.look(0.0)
+    cap.now(1.08, 0.01)
+    cap.held_back.look(2.0, since_s=1.92)
+
+    assert cap.held_back.within(1.92, 2.0) == pytest.approx((0.08, 0.0))
+    assert cap.held_back.within(0.0, 1.92)[0] == pytest.approx(1.0)
+
+
+def test_a_cap_that_holds_a_node_back_while_it_hands_a_message_over_explains_so_much(tmp_path):
+    """Between the time that the message bears and its way to the kernel, as where a cap gives 2 ms at a time."""
+    cap = Cap(tmp_path, cpus=0.02)
+    meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, held_back=cap.held_back)
+    cap.now(0.5)
+    meter.read(0.9, 0.0)
+    cap.held_back.look(0.9)
+    cap.now(0.598)
+    meter.sent(1.1, 1.0, "server", 12_700, paced=False)
+    meter.received(1.3, Model(sender="server", version=1, final=False, sent_s=1.2, tensors=UPDATE), 12_700)
+    up = next(line for line in meter.read(10.0, 0.0) if line.direction == "up")
+
+    assert up.throttled_s == pytest.approx(0.098)
+
+
 @given(
     steps=st.lists(st.tuples(*[st.floats(0.0, 2.0)] * 3), min_size=1, max_size=30),
     since_s=st.floats(0.0, 20.0),

@@ -32,7 +32,7 @@ from edgebed.journal.verdict.findings import (
     the,
 )
 from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, LAG_MAX_S, SLEW_MAX, STEAL_MAX
-from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
+from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, MESSAGES_MIN, RATE_TOLERANCE
 from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Presence, Span
 from edgebed.journal.verdict.seen_rules import DIFFERENCE_MAX, unread
 from edgebed.journal.verdict.stop_rules import STOPPED_MAX, STOPPED_MIN_S
@@ -203,7 +203,7 @@ def _of_node(node: Judged, trial: Observed, presence: Presence, *, is_timed: boo
 
     plan = node.plan
     yield from _of_link(node, trial, presence, owed_s)
-    if plan.cpus is not None:
+    if plan.cpus is not None and not trial.was_done(node, "cpus"):  # the share of one that changes is not judged
         by = BY_CGROUP if any(end.throttled_s is not None for end in ends) else BY_PROCESS
         yield claim("CPU cap", by, CAP, ends, NO_USAGE)
     if is_promised(plan):
@@ -234,14 +234,17 @@ def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -
         for condition in (*conditions, *(("MTU",) if by == READ_BACK else ())):
             yield Claim(condition, by, AS_ASKED, owed_s, observed_s, missing, node)
     shaped = node.plan.link.shaped or trial.server.plan.link.shaped
-    if node.plan.role == "worker" and node.plan.shard is None and shaped:
+    is_lossy = node.plan.link.lossy or trial.server.plan.link.lossy
+    if node.plan.role == "worker" and node.plan.shard is None and shaped and not is_lossy:
         pulls = series.traffic[-1][1].pulls if series.traffic else len(series.updates)
         models_a_push = min(1.0, pulls / max(1, len(series.updates)))  # a worker may push several times for one model
         ways = (("pushes", "up", trial.server.name), ("models", "down", node.name))
         for what, direction, receiver in ways:
             expected = _expected(node.name, receiver, trial, presence) * (models_a_push if direction == "down" else 1.0)
-            share = min(1.0, node.way(direction).messages / expected) if expected >= 1.0 else 1.0
-            yield Claim(f"time of {what}", MESSAGES, IN_TIME, owed_s, share * owed_s, NO_MESSAGES, node)
+            timed = node.way(direction).messages
+            if max(expected, timed) >= MESSAGES_MIN:  # of fewer nobody judges how long they took
+                share = min(1.0, timed / expected) if expected >= 1.0 else 1.0
+                yield Claim(f"time of {what}", MESSAGES, IN_TIME, owed_s, share * owed_s, NO_MESSAGES, node)
 
 
 def _link_conditions(link: LinkPlan) -> tuple[str, ...]:

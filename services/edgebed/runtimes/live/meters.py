@@ -426,9 +426,9 @@ class TransfersMeter:
         other, began_s = self.others.get(to), self.life.began_s
         if other is None or began_s is None or (self.plan.counts_messages and self.plan.role == "server"):
             return
-        self.left_s[to] = now
+        self.left_s[to] = now if paced else first_s
         if self.held_back:
-            self.held_back.look(now)
+            self.held_back.look(now, None if paced else first_s)
         since_s, size = first_s - began_s, wire_bytes(payload_bytes, self.mtu)
         if self.connections:
             given = self.given.get(to, Given())

@@ -4,6 +4,7 @@ The node looks at both whenever a message leaves or comes, and once a second. Wh
 moment between them, so what is told of a stretch of time is the most that it can have been.
 """
 
+import math
 import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping
@@ -46,12 +47,18 @@ class HeldBack:
         self.computed_s = computed_s
         self.looks: list[Look] = []
 
-    def look(self, now: float) -> None:
-        """Look at both now."""
-        throttled = self.looks[-1].throttled_s if self.looks else 0.0
+    def look(self, now: float, since_s: float | None = None) -> None:
+        """Look at both now; and, as far as can be told now, at `since_s`: no more than has passed was added since."""
+        before = self.looks[-1] if self.looks else Look(-math.inf, 0.0, 0.0)
+        throttled, computed = before.throttled_s, self.computed_s()
         if self.folders and self.cpus() is not None:
             throttled = throttled_s(self.folders) or throttled
-        self.looks.append(Look(now, throttled, self.computed_s()))
+        if since_s is not None and before.t < since_s < now:
+            least = (
+                max(old, new - (now - since_s)) for old, new in zip(before[1:], (throttled, computed), strict=True)
+            )
+            self.looks.append(Look(since_s, *least))
+        self.looks.append(Look(now, throttled, computed))
         if len(self.looks) > LOOKS_MAX:
             del self.looks[: LOOKS_MAX // 2]
 
