@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from edgebed.core import records
 from edgebed.journal.folds import Fold, Timeline, on
+from edgebed.roles.control.fault_text import UNSTOPPED
 
 RETURNS = ("heal", "thaw", "launch")
 """Actions that bring a node back to the server."""
@@ -15,9 +16,6 @@ BY_HAND = "by hand"
 """Name of the entry for what a user does during a run."""
 ON_FAILURE = "on_failure"
 """Name of the entry for what a policy does to a node that has failed unasked."""
-
-UNSTOPPED = "did not answer 'stop'"
-"""Beginning of the reason why a node died that the controller ended when all was over."""
 
 
 class TimedFault(NamedTuple):

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from edgebed.core.records import Ended
-from edgebed.journal.series_faults import UNSTOPPED
 from edgebed.roles.control.director import Director
+from edgebed.roles.control.fault_text import UNSTOPPED
 from edgebed.roles.control.members import PRESENT, Members, State
 from edgebed.roles.control.name import NAME
 from edgebed.roles.events import Effect, EndNode, Journal, Wake

@@ -7,6 +7,8 @@ from edgebed.core.plan import Injection, Trigger
 
 AS_PLANNED = "as planned"
 """A change that undoes those before it."""
+UNSTOPPED = "did not answer 'stop'"
+"""Beginning of the reason why a node died that the controller ended when all was over."""
 
 
 def trigger_text(trigger: Trigger, step: int | None = None) -> str:
