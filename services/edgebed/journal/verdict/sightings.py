@@ -41,10 +41,8 @@ class Sightings(Fold):
         super().__init__()
         self.since_t = 0.0
         """When the present controller began to look."""
-        self.watches: dict[str, list[Watch]] = {}
-        """Each node as the controllers saw it, the present one last."""
-        self._is_new: set[str] = set()
-        """Nodes that the present controller has told of."""
+        self.watches: dict[str, dict[float, Watch]] = {}
+        """Each node as the controllers saw it, by when each began to look."""
         self.found: dict[str, dict[int, Sighting]] = {}
         self._told: dict[str, records.Usage] = {}
 
@@ -52,22 +50,13 @@ class Sightings(Fold):
     def _usage(self, _: float, node: str, record: records.Usage) -> None:
         self._told[node] = record
 
-    @on(records.Trial)
-    def _trial(self, t: float, _: str, __: records.Trial) -> None:
+    @on(records.Trial, records.Continued)
+    def _began(self, t: float, _: str, __: records.Trial | records.Continued) -> None:
         self.since_t = t
-
-    @on(records.Continued)
-    def _continued(self, t: float, _: str, __: records.Continued) -> None:
-        self.since_t = t
-        self._is_new.clear()
 
     @on(records.Seen)
     def _seen(self, t: float, _: str, record: records.Seen) -> None:
-        watches = self.watches.setdefault(record.name, [])
-        if record.name in self._is_new:
-            watches.pop()
-        self._is_new.add(record.name)
-        watches.append(Watch(record, t - self.since_t))
+        self.watches.setdefault(record.name, {})[self.since_t] = Watch(record, t - self.since_t)
         lives, told = self.found.setdefault(record.name, {}), self._told.get(record.name)
         if told is not None and told.time_s == record.time_s:
             lives[record.incarnation] = Sighting(record, record, told)
@@ -77,13 +66,12 @@ class Sightings(Fold):
 
     def by_node(self) -> dict[str, tuple[Sighting, ...]]:
         """A sighting for each incarnation of each node that was seen."""
-        return {
-            node: (
-                *lives[:-1],
-                lives[-1]._replace(last=_together(self.watches[node]), watches=tuple(self.watches[node])),
-            )
-            for node, lives in ((node, tuple(found.values())) for node, found in self.found.items())
-        }
+        by_node = {}
+        for node, found in self.found.items():
+            *lives, last = found.values()
+            watches = tuple(self.watches[node].values())
+            by_node[node] = (*lives, last._replace(last=_together(watches), watches=watches))
+        return by_node
 
 
 def _together(watches: Sequence[Watch]) -> records.Seen:

@@ -152,15 +152,21 @@ def _faults(draws: Draws, fleet: Document, updates: int) -> list[Document]:
     worker = f"{draws.one('fault/class', tuple(fleet))}-0"
     at = {"at_update": max(1, round(updates * (0.2 + 0.2 * draws.share("fault/at"))))}
     lasts = {"for": f"{draws.between('fault/for', 500, 2000):.0f}ms"}
-    kinds: dict[str, Document] = {
-        "freeze": {"freeze": worker} | at | lasts,
-        "cut": {"cut": worker} | at | lasts,
-        "kill": {"kill": worker} | at,
-        "link": {"link": worker} | at | {"uplink": "500kbit", "downlink": "1mbit"} | lasts,
+    kinds = faults_of_a_worker(worker, at, lasts) | {
         "cpus": {"cpus": worker} | at | {"to": 0.1} | lasts,
         "restart": {"restart": "server"} | at | {"delay": "500ms"},
     }
     return [kinds[draws.one("fault/kind", tuple(kinds))]]
+
+
+def faults_of_a_worker(worker: str, at: Document, lasts: Document) -> dict[str, Document]:
+    """What may be done to a worker at a time, by kind; but for a kill it lasts for a while."""
+    return {
+        "freeze": {"freeze": worker} | at | lasts,
+        "cut": {"cut": worker} | at | lasts,
+        "kill": {"kill": worker} | at,
+        "link": {"link": worker} | at | {"uplink": "500kbit", "downlink": "1mbit"} | lasts,
+    }
 
 
 def _traits(

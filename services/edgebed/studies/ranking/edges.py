@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from edgebed.core.units import format_duration, parse_duration, parse_rate
-from edgebed.studies.ranking.drawing import document_of
+from edgebed.studies.ranking.drawing import document_of, faults_of_a_worker
 from edgebed.studies.ranking.drawn_methods import METHODS, MODEL_BYTES, four_layer_bytes
 from edgebed.studies.ranking.draws import Document, Drawn, Draws
 from edgebed.studies.ranking.estimate import FRAMED, rate
@@ -258,13 +258,7 @@ CHURN_SHARE = 0.6
 def _fault(draws: Draws, node: str, at: Document) -> Document:
     """One of the faults that a worker survives, or comes back from."""
     lasts = {"for": f"{draws.between(f'{node}/for', 1000, 4000):.0f}ms"}
-    kinds: dict[str, Document] = {
-        "freeze": {"freeze": node} | at | lasts,
-        "cut": {"cut": node} | at | lasts,
-        "kill": {"kill": node} | at,
-        "link": {"link": node} | at | {"uplink": "500kbit", "downlink": "1mbit"} | lasts,
-        "restart": {"restart": node} | at | {"delay": "1s"},
-    }
+    kinds = faults_of_a_worker(node, at, lasts) | {"restart": {"restart": node} | at | {"delay": "1s"}}
     return kinds[draws.one(f"{node}/kind", tuple(kinds))]
 
 
