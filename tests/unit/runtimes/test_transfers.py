@@ -273,7 +273,7 @@ def test_a_cap_that_holds_a_node_back_while_it_hands_a_message_over_explains_so_
     meter.read(0.9, 0.0)
     cap.held_back.look(0.9)
     cap.now(0.598)
-    meter.sent(1.1, 1.0, "server", 12_700, paced=False)
+    meter.sent(1.1, (1.0, 1.0), "server", 12_700, paced=False)
     meter.received(1.3, Model(sender="server", version=1, final=False, sent_s=1.2, tensors=UPDATE), 12_700)
     up = next(line for line in meter.read(10.0, 0.0) if line.direction == "up")
 
@@ -313,7 +313,7 @@ def test_both_ends_tell_what_their_caps_took_of_a_message(tmp_path):
     """A worker pushes, is held back for 90 ms, and gets its model: its sender's line, and its receiver's."""
     cap = Cap(tmp_path)
     meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, held_back=cap.held_back)
-    meter.sent(1.0, 1.0, "server", 12_700, paced=False)
+    meter.sent(1.0, (1.0, 1.0), "server", 12_700, paced=False)
     cap.now(0.09, 0.004)
     meter.received(1.25, Model(sender="server", version=1, final=False, sent_s=1.2, tensors=UPDATE), 12_700)
     down, up = meter.read(10.0, 0.0)
@@ -327,7 +327,7 @@ def test_what_a_cap_took_long_after_a_message_left_explains_nothing_of_it(tmp_pa
     """Handing over 5 ms of computing at a twentieth of a core takes two periods, not the round that follows."""
     cap = Cap(tmp_path)
     meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, held_back=cap.held_back)
-    meter.sent(1.0, 1.0, "server", 12_700, paced=False)
+    meter.sent(1.0, (1.0, 1.0), "server", 12_700, paced=False)
     cap.now(5.0)
     meter.received(9.05, Model(sender="server", version=1, final=False, sent_s=9.0, tensors=UPDATE), 12_700)
     (up,) = [record for record in meter.read(10.0, 0.0) if record.direction == "up"]
@@ -356,7 +356,7 @@ def test_the_server_tells_what_pushes_and_models_took_from_each_other_on_its_lin
     alone_s = (wire_bytes(12_700) - burst_bytes(MBIT)) * 8 / MBIT
     first = {(each.name, each.direction): each.beside_s for each in meter.read(2.0, 0.0)}
     for name in others:
-        meter.sent(2.0, 2.0, name, 12_700, paced=False)
+        meter.sent(2.0, (2.0, 2.0), name, 12_700, paced=False)
     for name, now in (("edge-0", 3.2), ("edge-1", 3.3)):
         meter.received(now, push(name, sent_s=3.0), 12_700)
     second = {(each.name, each.direction): each.beside_s for each in meter.read(20.0, 0.0)}
@@ -385,7 +385,7 @@ def test_the_sender_tells_how_long_its_kernel_waited_for_the_other_one():
     list(meter.read(0.0, 0.0))
     for now, is_sent, so_far_s in ((1.0, True, 0.02), (2.0, False, 0.03), (3.0, False, 5.0), (4.0, True, 5.04)):
         if is_sent:
-            meter.sent(now - 0.1, now - 0.1, "server", 12_700, paced=False)
+            meter.sent(now - 0.1, (now - 0.1, now - 0.1), "server", 12_700, paced=False)
         kernel.unacknowledged_s["server"] = so_far_s
         found = list(meter.read(now + 9.0 * (now == 4.0), 0.0))
     (record,) = found
@@ -402,7 +402,7 @@ def test_what_was_not_acknowledged_around_a_fault_of_a_link_is_left_out():
     meter.inject(0.5, Injection(node="edge-0", action="cut"))
     meter.inject(3.5, Injection(node="edge-0", action="heal"))
     for now in (1.0, 2.0, 3.0, 4.0):
-        meter.sent(now - 0.1, now - 0.1, "server", 12_700, paced=False)
+        meter.sent(now - 0.1, (now - 0.1, now - 0.1), "server", 12_700, paced=False)
         kernel.unacknowledged_s["server"] = now
         assert not list(meter.read(now, 0.0))
 

@@ -418,17 +418,19 @@ class TransfersMeter:
         """Note that a message which the node's own link delayed has left."""
         self._change((self.name, "up", ""), delay_s=(now - leaving.asked_s) - (leaving.gone_s - leaving.first_s))
 
-    def sent(self, now: float, first_s: float, to: str, payload_bytes: int, *, paced: bool) -> None:
-        """Note bytes given to the kernel at `now`, whose first one left at `first_s`: the node has one uplink for all.
+    def sent(self, now: float, left_s: tuple[float, float], to: str, payload_bytes: int, *, paced: bool) -> None:
+        """Note bytes given to the kernel at `now`: the node has one uplink for all.
 
-        `paced`: the shell itself let them leave, so that the last one has left as well.
+        `left_s`: when the first one left, and when all of them were due to be given to it. `paced`: the shell itself
+        let them leave, so that the last one has left as well.
         """
+        first_s, due_s = left_s
         other, began_s = self.others.get(to), self.life.began_s
         if other is None or began_s is None or (self.plan.counts_messages and self.plan.role == "server"):
             return
-        self.left_s[to] = now if paced else first_s
+        self.left_s[to] = due_s
         if self.held_back:
-            self.held_back.look(now, None if paced else first_s)
+            self.held_back.look(now, due_s)
         since_s, size = first_s - began_s, wire_bytes(payload_bytes, self.mtu)
         if self.connections:
             given = self.given.get(to, Given())

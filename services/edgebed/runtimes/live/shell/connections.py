@@ -95,7 +95,7 @@ class Connections:
             if isinstance(passed, Leaving):
                 if self.metering.transfers:
                     self.metering.transfers.left(now(), passed)
-                self._hand_over(passed.effect, passed.first_s)
+                self._hand_over(passed.effect, passed.first_s, passed.gone_s)
             else:
                 yield self._arrived(passed.event)
 
@@ -126,21 +126,21 @@ class Connections:
             if self.awaiting:
                 self.awaiting.ask()
         if self.link.leave(effect, now):
-            self._hand_over(effect, now)
+            self._hand_over(effect, now, now)
 
     def await_(self, point: Point) -> None:
         """Let a fault wait for a point of what is sent next."""
         if self.awaiting:
             self.awaiting.await_(point)
 
-    def _hand_over(self, effect: Send, first_s: float) -> None:
-        """Give a message to the data network: nothing delays it any more."""
+    def _hand_over(self, effect: Send, first_s: float, due_s: float) -> None:
+        """Give a message to the data network, which was due at `due_s`: nothing delays it any more."""
         message = timestamps.stamp(effect.message, first_s)
         if self.awaiting and not isinstance(message, Working):
             self.awaiting.handed_over(codec.encode(message, effect.frames))
         sent_bytes = self.data.send(effect.to, message, effect.frames)
         is_paced = self.link.passage is not None
-        self.metering.sent(effect, self.data.target(effect.to), first_s, sent_bytes, paced=is_paced)
+        self.metering.sent(effect, self.data.target(effect.to), (first_s, due_s), sent_bytes, paced=is_paced)
 
     # --- connections --------------------------------------------------------------------------------------------
 

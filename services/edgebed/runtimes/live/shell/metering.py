@@ -56,11 +56,14 @@ class Metering:
         for record in meter.read(self.life.now(), None):
             self.reporter.journal(record)
 
-    def sent(self, effect: Send, target: str, first_s: float, sent_bytes: int, *, paced: bool) -> None:
-        """Count a message whose first byte left for `target` at `first_s`; `paced`: the shell itself held it back."""
+    def sent(self, effect: Send, target: str, left_s: tuple[float, float], sent_bytes: int, *, paced: bool) -> None:
+        """Count a message for `target`; `paced`: the shell itself held it back.
+
+        `left_s`: when its first byte left, and when all of it was due to be given to the kernel.
+        """
         self.traffic.sent(effect.message, sent_bytes)
         if self.transfers and sent_bytes:
-            self.transfers.sent(self.life.now(), first_s, target, sent_bytes, paced=paced)
+            self.transfers.sent(self.life.now(), left_s, target, sent_bytes, paced=paced)
         self.reporter.metrics.count_bytes("egress", tracing.kind_of(effect.message), sent_bytes)
         self.trace_sent(effect, sent_bytes)
 
