@@ -13,6 +13,7 @@ import msgspec
 import psutil
 import pytest
 import soaking
+from live_runs import updates_in
 from waiting import until
 from warm_command import WarmCommand
 
@@ -80,7 +81,7 @@ def test_nothing_is_lost_however_often_a_run_is_resumed(runtime: str, seed: int,
 
 def applied(folder: Path) -> int:
     """Updates that the journal has."""
-    return sum(path.read_bytes().count(b'"kind":"update"') for path in folder.glob("*/0001/*/events.jsonl"))
+    return sum(map(updates_in, folder.glob("*/0001/*/events.jsonl")))
 
 
 def kill(begun: WarmCommand, folder: Path, *, with_server: bool) -> None:

@@ -5,12 +5,10 @@ import signal
 from pathlib import Path
 
 import pytest
+from live_runs import updates_in
 from waiting import until
 from warm_command import WarmCommand
 
-from edgebed.core import records
-from edgebed.journal.folds import of_type
-from edgebed.journal.journal import read_journal
 from edgebed.running.results import load
 
 NAME = f"resumed-{os.getpid()}"
@@ -35,7 +33,7 @@ def test_what_containers_did_without_a_controller_is_counted_and_degrades(engine
     (tmp_path / "scenario.yaml").write_text(SCENARIO)
     journal = tmp_path / NAME / "0001/asgd/events.jsonl"
     begun = WarmCommand("run", "scenario.yaml", "--runtime", "docker", "--runs-dir", ".", cwd=tmp_path)
-    until(lambda: _applied(journal) >= 60, "training", every_s=0.2)
+    until(lambda: updates_in(journal) >= 60, "training", every_s=0.2)
     begun.send_signal(signal.SIGKILL)
     begun.wait()
     until(lambda: not any(each["State"]["Running"] for each in engine.containers()), "the nodes' end", NODES_END_S)
@@ -55,7 +53,3 @@ def test_what_containers_did_without_a_controller_is_counted_and_degrades(engine
     assert (trial.series.updates.t[1:] >= trial.series.updates.t[:-1]).all()
     assert summary.accounting.closes
     assert [life.lost_with_worker for life in lives] == [1, 1]
-
-
-def _applied(journal: Path) -> int:
-    return sum(1 for _ in of_type(read_journal(journal), records.Update)) if journal.exists() else 0

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soaking
+from live_runs import updates_in
 from log_runs import EVERY, assert_nothing_lost, run_killed
 from waiting import until
 from warm_command import WarmCommand
@@ -57,12 +58,12 @@ def test_what_outlasts_a_killed_controller(engine, tmp_path: Path) -> None:
     (tmp_path / "logged.yaml").write_text(SCENARIO)
     trial = tmp_path / NAME / "0001/asgd"
     begun = _begun(tmp_path)
-    until(lambda: _updates(trial) >= 150, "training", every_s=0.2)
+    until(lambda: updates_in(trial / "events.jsonl") >= 150, "training", every_s=0.2)
     begun.send_signal(signal.SIGKILL)
     begun.wait()
     until(lambda: not any(each["State"]["Running"] for each in engine.containers()), "the nodes' end", NODES_END_S)
     assert len(engine.containers()) == 4
-    known = _updates(trial)
+    known = updates_in(trial / "events.jsonl")
 
     _, said = _done(tmp_path, "ls", "--runs-dir", ".")
 
@@ -88,7 +89,7 @@ def test_what_the_log_leaves_goes_with_down(engine, tmp_path: Path) -> None:
     (tmp_path / "logged.yaml").write_text(SCENARIO.replace("100000 updates", "50 updates"))
     trial = tmp_path / NAME / "0001/asgd"
     begun = _begun(tmp_path)
-    until(lambda: _updates(trial) >= 150, "training", every_s=0.2)
+    until(lambda: updates_in(trial / "events.jsonl") >= 150, "training", every_s=0.2)
     begun.send_signal(signal.SIGINT)
     assert begun.wait(60) == 130
     assert engine.removable() == []
@@ -123,8 +124,3 @@ def _done(folder: Path, *arguments: str) -> tuple[str, str]:
     out, err = process.communicate(timeout=100)
     assert process.wait() == 0, err
     return out, err
-
-
-def _updates(trial: Path) -> int:
-    journal = trial / "events.jsonl"
-    return journal.read_text().count('"kind":"update"') if journal.exists() else 0

@@ -79,6 +79,11 @@ def pids_when_it_trains(runs: Path, ended: threading.Event) -> dict[str, int]:
     return {}
 
 
+def updates_in(journal: Path) -> int:
+    """Updates that a journal has so far, which need not be there yet."""
+    return journal.read_bytes().count(b'"kind":"update"') if journal.exists() else 0
+
+
 def side_by_side(run: Callable[[int], None], seeds: Iterable[int], at_once: int) -> None:
     """Call `run` with each seed; the failures are told together, each with its seed."""
     with ThreadPoolExecutor(at_once) as threads:

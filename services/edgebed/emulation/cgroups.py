@@ -18,7 +18,7 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import NodePlan
 from edgebed.core.process_names import is_running, own_process_name
 from edgebed.emulation.cpu_caps import CPU_PERIOD_US, cpu_quota_us, is_cap_held
-from edgebed.emulation.resources import ROOT, CgroupUsage, account, cgroup_usage
+from edgebed.emulation.resources import ROOT, CgroupUsage, account, cgroup_usage, processes
 
 CAP_S_MAX = 30.0  # a busy engine has hundreds of caps to set
 CAP_POLL_S = 0.02
@@ -216,7 +216,7 @@ def _remove(parent: Path) -> None:
             except OSError as error:
                 if error.errno != errno.EBUSY or time.monotonic() > deadline_s:
                     raise InfrastructureError(f"the cgroup {folder} cannot be removed: {error.strerror}") from error
-                for pid in _pids(folder):
+                for pid in processes(folder):
                     with suppress(ProcessLookupError, PermissionError):
                         os.kill(pid, signal.SIGKILL)
                 time.sleep(0.01)
@@ -232,13 +232,6 @@ def _is_own(folder: Path) -> bool:
     with suppress(FileNotFoundError):
         return folder.stat().st_uid == os.geteuid()
     return False
-
-
-def _pids(folder: Path) -> Iterator[int]:
-    """Yield a cgroup's processes; one of another namespace has number 0, which would mean this process's own group."""
-    with suppress(OSError):
-        pids = map(int, (folder / "cgroup.procs").read_text(encoding="ascii").split())
-        yield from (pid for pid in pids if pid > 0)
 
 
 def _cores(cpus: float | None) -> str:

@@ -98,8 +98,8 @@ def is_frozen(folders: Mapping[str, Path]) -> bool:
 
 
 def processes(folder: Path) -> list[int]:
-    """The processes in the cgroup with this folder, as this process's namespace numbers them."""
-    return [int(pid) for pid in _text(folder / "cgroup.procs").split()]
+    """The processes in the cgroup with this folder; none of another namespace, as these all have the number 0."""
+    return [int(pid) for pid in _text(folder / "cgroup.procs").split() if pid != "0"]
 
 
 def cgroup_folders(pid: int | None, root: Path) -> dict[str, Path]:

@@ -198,7 +198,7 @@ class Seen(Record):
     mtu: Count | None = None
     """The MTU of the far end, where it is none of an Ethernet (1500)."""
     stopped: Count = 0
-    """Looks until now that found its process stopped by a signal."""
+    """Looks until now that found its process stopped by a signal, or its cgroup frozen."""
     looks: Count = 0
     """Looks until now in all, where any found it stopped."""
     differed: Count = 0

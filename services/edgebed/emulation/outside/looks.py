@@ -47,7 +47,7 @@ class Look:
     memory_held_bytes: int | None = None
     mtu: int | None = None
     is_stopped: bool = False
-    """Whether a signal had stopped its process."""
+    """Whether a signal had stopped its process, or its cgroup was frozen."""
     differences: tuple[str, ...] = ()
     """What is not as edgebed has set it, each as `cause: what`."""
     unread: tuple[str, ...] = ()

@@ -132,7 +132,7 @@ def _observed(plan: Plan, series: Series) -> Observed:
         everybody=everybody,
         hosts=hosts_of(series),
         frozen=frozen,
-        went_on={name: presence.went_on(name) for name in frozen},
+        went_on={name: presence.went_on(name, freezes) for name, freezes in frozen.items()},
         faults=series.faults,
         missed=missed_faults(plan, series),
         skipped=skipped_text(plan, series),

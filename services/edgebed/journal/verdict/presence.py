@@ -112,13 +112,13 @@ class Presence:
                 since_s = None
         return tuple(found)
 
-    def went_on(self, node: str) -> int:
-        """Updates that came of a node while it was frozen, of the server's all, but for one that was under way."""
+    def went_on(self, node: str, freezes: Iterable[Freeze]) -> int:
+        """Updates that came of a node in these freezes, of the server's all, but for one each that was under way."""
         made, names = self.series.updates, self.series.workers
         times = made.t[made.worker == names.index(node)] if node in names else made.t if node == SERVER else made.t[:0]
         return sum(
             max(0, int(((times > span.since_s + UNDER_WAY_S) & (times < span.until_s)).sum()) - 1)
-            for span, _ in self.frozen(node)
+            for span, _ in freezes
         )
 
 
