@@ -37,6 +37,7 @@ MBIT = 1_000_000
 PUSH_BYTES = 12_700
 MODEL_BYTES = 847_000
 SILENCE_S = 0.02  # in which the burst of 1,600 bytes gathers at 1 mbit
+NUM_DRAWS = 16  # of which one at least finds its thread a core at once, on a busy machine too
 AS_FAST_AS_THE_MACHINE = LinkPlan()
 
 
@@ -166,11 +167,11 @@ def test_a_message_after_a_silence_takes_what_its_bytes_take(direction, size, mb
     """Within a tenth, and never less, but for what a message needs without any link."""
     up = direction == "up"
     link = LinkPlan(uplink_bit_s=mbit * MBIT) if up else LinkPlan(downlink_bit_s=mbit * MBIT)
-    talker, listener, _ = converse(link, push=size if up else 100, model=100 if up else size)
+    talker, listener, _ = converse(link, push=size if up else 100, model=100 if up else size, num_pushes=NUM_DRAWS)
     found = listener if up else talker
     least_s = [alone_s(size, mbit) for size in found.sizes]
 
-    assert len(found.took_s) == 4
+    assert len(found.took_s) == NUM_DRAWS
     assert all(took_s >= expected_s - HAND_OVER_S for took_s, expected_s in zip(found.took_s, least_s, strict=True))
     assert min(found.took_s) == pytest.approx(least_s[0], rel=0.1)
 
@@ -182,6 +183,7 @@ def test_two_links_in_a_row_take_as_long_as_the_slower_one():
         LinkPlan(uplink_bit_s=20 * MBIT, downlink_bit_s=8 * MBIT),
         push=PUSH_BYTES,
         model=MODEL_BYTES,
+        num_pushes=NUM_DRAWS // 2,
     )
 
     assert min(listener.took_s) == pytest.approx(alone_s(PUSH_BYTES, 8), rel=0.1)
