@@ -10,6 +10,7 @@ import pytest
 import zmq
 from live_shell import shell_of
 from run_secret import CREDENTIALS, SECRET
+from waiting import until
 
 from edgebed.core import records
 from edgebed.core.plan import Injection, LinkPlan, PointTrigger, Trigger
@@ -48,10 +49,11 @@ class LongWork(Work):
     """Gradients that take until somebody says so."""
 
     def __init__(self):
-        self.done = threading.Event()
+        self.begun, self.done = threading.Event(), threading.Event()
 
     def run(self, job):
         """All zero, in the end."""
+        self.begun.set()
         assert self.done.wait(PATIENCE_S)
         return super().run(job)
 
@@ -397,4 +399,25 @@ def test_a_worker_is_heard_through_a_link_that_its_shell_holds(make_stage):
     stage.answer()
     for _ in range(3):
         stage.hear(messages.Working, stage.server)
+    work.done.set()
+
+
+def test_a_worker_whose_job_does_not_end_tells_of_itself_and_hears_the_controller(make_stage):
+    """What is done to it takes effect, and what it measured last is not lost where nobody waits for its job."""
+    stage = make_stage()
+    stage.node.device.runner = work = LongWork()
+    looks = []
+    stage.node.metering.observe = lambda: looks.append(stage.node.life.stop)
+    stage.start()
+    stage.hear(messages.Join, stage.server)
+    stage.answer()
+    assert work.begun.wait(PATIENCE_S)
+    stage.inject("cpus", cpus=0.25)
+    until(lambda: stage.node.device.cpus == 0.25, "the cap")
+    count = len(looks)
+    until(lambda: len(looks) > count + 1, "two looks")
+    stage.tell(messages.Stop(sender="controller", reason="enough"))
+    until(lambda: looks[-1] is not None, "the last words")
+
+    assert not work.done.is_set()
     work.done.set()

@@ -44,7 +44,7 @@ def test_what_goes_wrong_meanwhile_ends_the_job_with_it():
         until(lambda: meanwhile.problem is not None, "the problem", every_s=0.002)
 
 
-def test_a_node_that_never_speaks_meanwhile_has_no_thread():
-    """As a server, an evaluator and a shard."""
+def test_a_node_that_does_nothing_meanwhile_has_no_thread():
+    """As a server."""
     with Meanwhile(lambda: 0.0, None) as meanwhile, meanwhile.lending():
         assert not meanwhile.thread.is_alive()

@@ -11,6 +11,7 @@ of it count what passes (shell/metering.py) and know how the trial stands (shell
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +52,8 @@ from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
 
 REPORT_S = 0.2
+LOOKS = 4
+"""Looks, while a worker computes, in the time after which it says that it works."""
 
 
 @dataclass
@@ -73,10 +76,13 @@ class LiveNode:
     events: deque[Event] = field(default_factory=deque)
     next_observe_s: float = 0.0
     """When the node is to be looked at next."""
+    next_report_s: float = 0.0
+    """When its records are to be reported next."""
 
     def __post_init__(self) -> None:
-        working_s = self.plan.working_s if isinstance(self.plan, WorkerPlan) else None
-        self.meanwhile = Meanwhile(self._see_to_due, working_s)
+        self.working_s = self.plan.working_s if isinstance(self.plan, WorkerPlan) else None
+        every_s = min(OBSERVE_S, math.inf if self.working_s is None else self.working_s / LOOKS)
+        self.meanwhile = Meanwhile(self._see_to_due_meanwhile, None if self.plan.role == "server" else every_s)
 
     def run(self) -> str:
         """Host the heart until it is told to stop; return the reason."""
@@ -90,25 +96,30 @@ class LiveNode:
         poller.register(self.management.socket, zmq.POLLIN)
         if self.commits:
             poller.register(self.commits, zmq.POLLIN)
-        next_report_s = 0.0
         while self.life.stop is None:
-            now = self.life.now()
-            if now >= self.next_observe_s:
-                if self.management.lost_for_s(now) > CONTROLLER_LOST_S:
-                    return "the controller is gone"
-                self._observe()
-                self.next_observe_s = now + OBSERVE_S
-            if self.reporter.unreported and (self.reporter.urgent or now >= next_report_s):
-                self.reporter.report()
-                next_report_s = now + REPORT_S
-            due_s = min(self.next_observe_s, next_report_s) if self.reporter.unreported else self.next_observe_s
-            self._drain(self._wait(poller, due_s))
+            self._drain(self._wait(poller, self._tell()))
         if self.commits:
             self.commits.commit()
         self._release()
+        self._tell_all()
+        return self.life.stop.reason
+
+    def _tell(self) -> float:
+        """Look at the node and report, each when it is due; return when one is due again."""
+        now = self.life.now()
+        if now >= self.next_observe_s:
+            if self.management.lost_for_s(now) > CONTROLLER_LOST_S:
+                self._end("the controller is gone")
+            self._observe()
+            self.next_observe_s = now + OBSERVE_S
+        if self.reporter.unreported and (self.reporter.urgent or now >= self.next_report_s):
+            self.reporter.report()
+            self.next_report_s = now + REPORT_S
+        return min(self.next_observe_s, self.next_report_s) if self.reporter.unreported else self.next_observe_s
+
+    def _tell_all(self) -> None:
         self._observe()
         self.reporter.report()
-        return self.life.stop.reason
 
     def _wait(self, poller: zmq.Poller, until_s: float) -> set[Any]:
         """Wait for a message, for room for one that waits to leave, or for the next time at which something is due."""
@@ -149,6 +160,17 @@ class LiveNode:
             self._handle(due)
         return min(self.timers.next_s, self.connections.next_s) - self.life.now()
 
+    def _see_to_due_meanwhile(self) -> float:
+        """Handle what is due while a job goes on, but of the heart's only what it may have to say; see `_see_to_due`."""
+        for event in self.management.receive():
+            self._handle_management(event, self.events.append)
+        if self.life.stop:
+            self._tell_all()  # the controller may not wait until the job is done
+            return OBSERVE_S
+        next_s = self._tell()
+        due_s = math.inf if self.working_s is None else self._see_to_due()
+        return min(due_s, next_s - self.life.now())
+
     def _release(self) -> None:
         """Carry out what need not wait for the disk any more."""
         for effect in self.commits.released() if self.commits else ():
@@ -159,9 +181,10 @@ class LiveNode:
     def hear(self) -> None:
         """Handle messages of the controller."""
         for event in self.management.receive():
-            self._handle_management(event)
+            self._handle_management(event, self._handle)
 
-    def _handle_management(self, event: MessageReceived) -> None:
+    def _handle_management(self, event: MessageReceived, heart: Callable[[Event], None]) -> None:
+        """Do what the controller asks for; `heart` is given what the node's heart has to decide."""
         message = event.message
         if isinstance(message, messages.Stop):
             self.life.stop = message
@@ -177,7 +200,7 @@ class LiveNode:
         else:
             if isinstance(message, messages.Start):
                 self._start(message)
-            self._handle(event)
+            heart(event)
 
     def _start(self, start: messages.Start) -> None:
         """Start for the first time, or again because a node is elsewhere now."""

@@ -1,4 +1,4 @@
-"""What becomes due while a node computes: a thread of its own sees to it, so that a worker is heard however long it is.
+"""What becomes due while a node computes: a thread of its own sees to it, so that a node is heard however long it is.
 
 The thread that hosts the heart does its jobs, too, so that no push waits until another thread has a core. While a job
 goes on it needs neither heart nor sockets, and lends them: whoever has the lock may use them. This thread looks from
@@ -10,8 +10,6 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Self
 
-LOOKS = 4
-"""Looks in the time after which a worker says that it works."""
 SOON_S = 0.01
 """Seconds from one look to the next at least, where something is to leave."""
 
@@ -19,10 +17,13 @@ SOON_S = 0.01
 class Meanwhile:
     """A thread that calls `see_to` while something is lent, until the `with` block ends."""
 
-    def __init__(self, see_to: Callable[[], float], working_s: float | None) -> None:
-        """`see_to` returns the seconds until something is due again. `working_s` is the plan's; None: no thread."""
+    def __init__(self, see_to: Callable[[], float], every_s: float | None) -> None:
+        """`see_to` returns the seconds until something is due again; it is called every `every_s`, or sooner.
+
+        None: there is no thread.
+        """
         self.see_to = see_to
-        self.every_s = None if working_s is None else working_s / LOOKS
+        self.every_s = every_s
         self.lock = threading.Lock()
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self._watch, name="meanwhile", daemon=True)
