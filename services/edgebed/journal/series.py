@@ -30,6 +30,7 @@ from edgebed.journal.series_divergence import RAN_TO_END, Divergence, divergence
 from edgebed.journal.series_faults import Faults, TimedFault
 from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, Steps
 from edgebed.journal.verdict.sightings import Sighting, Sightings
+from edgebed.journal.verdict.training_usage import TrainingUsage
 
 SERVER = "server"
 Floats = NDArray[np.float64]
@@ -164,7 +165,7 @@ class Series:
     links: dict[str, tuple[records.Link, ...]] = dataclasses.field(default_factory=dict)
     """What held each node's link: the last report, of each incarnation in which it differed."""
     usage: dict[str, tuple[records.Usage, ...]] = dataclasses.field(default_factory=dict)
-    """What each node used, in each of its incarnations, from its start to its end."""
+    """What each node used, in each of its incarnations, from its start to its end; times are those in training."""
     seen: dict[str, tuple[Sighting, ...]] = dataclasses.field(default_factory=dict)
     """What was seen of each node from outside, by incarnation, beside what it told of itself."""
     appended: tuple[records.Appended, ...] = ()
@@ -305,7 +306,9 @@ class _Builder(Fold):
         self.faults = Faults(self.timeline)
         self.pushes = SeenPushes()
         self.sightings = Sightings()
-        super().__init__(self.counters, self.accounting, self.steps, self.faults, self.pushes, self.sightings)
+        self.used = TrainingUsage(self.timeline, self.counters)
+        parts = (self.counters, self.accounting, self.steps, self.faults, self.pushes, self.sightings, self.used)
+        super().__init__(*parts)
         names = ("t", "egress_bytes", "ingress_bytes", "worker", *_COPIED)
         self.columns: dict[str, array[Any]] = {
             name: array("d" if name in ("t", "egress_bytes", "loss") else "q") for name in names
@@ -429,7 +432,7 @@ class _Builder(Fold):
             left=tuple((t, record) for t, _, record in kept[records.Left]),
             notes=tuple((t, node, record.text) for t, node, record in kept[records.Note]),
             links={node: tuple(lives) for (node,), lives in self.counters.lives(records.Link).items()},
-            usage={node: tuple(lives) for (node,), lives in self.counters.lives(records.Usage).items()},
+            usage=self.used.lives(end_s),
             seen=self.sightings.by_node(),
             appended=tuple(self.counters.lives(records.Appended).get((SERVER,), ())),
             transfers=transfers,

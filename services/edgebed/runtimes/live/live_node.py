@@ -161,7 +161,7 @@ class LiveNode:
         return min(self.timers.next_s, self.connections.next_s) - self.life.now()
 
     def _see_to_due_meanwhile(self) -> float:
-        """Handle what is due while a job goes on, but of the heart's only what it may have to say; see `_see_to_due`."""
+        """Handle what is due while a job goes on, but of the heart only what it may say; see `_see_to_due`."""
         for event in self.management.receive():
             self._handle_management(event, self.events.append)
         if self.life.stop:
