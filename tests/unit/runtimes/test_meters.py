@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from cgroup_trees import MIB, version_1, version_2
 from hypothesis import given
 from hypothesis import strategies as st
 from node_plans import plan_of_role
@@ -205,6 +206,26 @@ def test_what_a_queue_drops_counts_by_its_bytes(seconds):
     assert msgspec.json.decode(msgspec.json.encode(usage), type=records.Usage) == usage
 
 
+@pytest.mark.parametrize("version", [version_1, version_2])
+def test_a_node_looks_at_its_caps_all_the_time(version, tmp_path):
+    """Who changes one for a while, and puts it back before the end, is found; a fault changes what is to be held."""
+    plan, life = plan_of(cpus=0.1, memory_bytes=400 * MIB), Lifetime(0)
+    version(tmp_path)
+    meter = UsageMeter(plan, device := NodeDevice(plan), life, own_cgroup=True, root=tmp_path)
+    told = []
+    for second in range(11):
+        if second in (3, 9):
+            version(tmp_path, quota="30000")
+        if second == 6:
+            version(tmp_path)
+        device.cap(0.3 if second >= 9 else None)
+        life.stop = END if second == 10 else None
+        told += meter.read(float(second), 0.0)
+
+    assert (told[-1].cpus_held, told[-1].differed) == (0.3, 2)
+    assert told[-1].differences == ("CPU cap: its cgroup held 0.3 cores, where 0.1 cores had been set",)
+
+
 def test_a_queue_that_is_set_anew_has_dropped_nothing_meanwhile():
     """It counts from 0 again; the record can be read, and with it all that the node reports beside it."""
     usage = usage_of(Interface(dropped_bytes_a_second=400_000, anew_s=9.0), 21)
@@ -239,7 +260,7 @@ HOG = textwrap.dedent(
     from edgebed.core.plan import LinkPlan
     from edgebed.wire.messages import Stop
     enter(sys.argv[2:])
-    plan = SimpleNamespace(node="hog", cpus=json.loads(sys.argv[1]), link=LinkPlan())
+    plan = SimpleNamespace(node="hog", cpus=json.loads(sys.argv[1]), memory_bytes=None, link=LinkPlan())
     life = Lifetime(0)
     meter = UsageMeter(plan, NodeDevice(plan), life, own_cgroup=len(sys.argv) > 2)
     sys.stdin.readline()

@@ -140,6 +140,10 @@ class Usage(Record):
     """Highest memory use so far."""
     memory_held_bytes: Count | None = None
     """The memory cap that its own cgroup holds."""
+    differed: Count = 0
+    """Looks of the node at its own cgroup until now, one a second, that found another cap than was set."""
+    differences: tuple[str, ...] = ()
+    """What differed, the first time for each cap."""
     uplink_bytes: Count | None = None
     """Bytes sent on the wire through the node's own interface; None where it has none."""
     downlink_bytes: Count | None = None

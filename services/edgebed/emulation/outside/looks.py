@@ -1,7 +1,7 @@
 """What is seen of a node from outside: its cgroup with those above it, and the far end of its link."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -11,6 +11,8 @@ from edgebed.emulation.resources import CgroupUsage, account
 
 PAGE_BYTES_MAX = 65_536
 """The kernel holds a memory cap to a page, which has up to so many bytes."""
+LASTS_S = 1.0
+"""Seconds for which something must differ to count: a fault changes a cap a moment before or after that is known."""
 
 
 class Quota(NamedTuple):
@@ -52,6 +54,29 @@ class Look:
     """What is not as edgebed has set it, each as `cause: what`."""
     unread: tuple[str, ...] = ()
     """What cannot be read and why, each as `what: why`."""
+
+
+@dataclass
+class Lasting:
+    """Differences that several looks in a row have found."""
+
+    since_s: dict[str, float] = field(default_factory=dict)
+    """Causes of the differences of the last look, and since when each has been found, whatever its figures."""
+    differed: int = 0
+    """Number of looks that found one that had lasted."""
+    differences: dict[str, str] = field(default_factory=dict)
+    """The first of each cause that lasted."""
+
+    def add(self, found: Iterable[str], now: float) -> None:
+        """Take in what a look at `now` found, in seconds of any one clock, each as `cause: what`."""
+        texts = dict[str, str]()
+        for text in found:
+            texts.setdefault(text.partition(":")[0], text)
+        self.since_s = {cause: self.since_s.get(cause, now) for cause in texts}
+        lasting = [cause for cause, since_s in self.since_s.items() if now >= since_s + LASTS_S]
+        self.differed += bool(lasting)
+        for cause in lasting:
+            self.differences.setdefault(cause, texts[cause])
 
 
 class Sight(Protocol):

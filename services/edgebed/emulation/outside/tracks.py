@@ -17,15 +17,13 @@ import msgspec
 
 from edgebed.core.framing import MTU
 from edgebed.core.recorded.measured import Seen
-from edgebed.emulation.outside.looks import Look, Quota, periods_s
+from edgebed.emulation.outside.looks import Lasting, Look, Quota, periods_s
 
 LOOKS_MAX = 90
 """Looks that are kept: a node tells of itself every ten seconds, later on a busy machine."""
 SLACK_S = 0.25
 """Seconds that may lie between a node's reading its counters and its writing down the time: a node with a cap of 0.02
 rests for a tenth of a second after each two milliseconds."""
-LASTS_S = 1.0
-"""Seconds for which something must differ to count: a fault changes a cap a moment before or after that is known."""
 TOLD_S_MAX = 15.0
 """Seconds without a word of the node after which what is seen is journaled by itself."""
 COUNTERS = ("cpu_s", "uplink_bytes", "downlink_bytes")
@@ -77,15 +75,14 @@ class Track:
     lowest: Quota | None = None
     """The lowest quota above that was ever seen."""
     above_s: float = 0.0
-    suspects: dict[str, float] = field(default_factory=dict)
-    """Causes of the differences of the last whole look, and since when each has been found, whatever its figures."""
+    lasting: Lasting = field(default_factory=Lasting)
+    """What differed in the whole looks."""
+    mtu: int | None = None
+    """The MTU at the far end of its link, as it was first."""
     whole: int = 0
     """Whole looks since training began."""
     stopped: int = 0
     """Whole looks that found the process stopped."""
-    differed: int = 0
-    differences: dict[str, str] = field(default_factory=dict)
-    """The first difference of each kind."""
     journaled_s: float = 0.0
     """When something was journaled last."""
     journaled: tuple[str, ...] | None = None
@@ -104,14 +101,9 @@ class Track:
     def _judge(self, look: Look) -> None:
         self.whole += 1
         self.stopped += look.is_stopped
-        texts = dict[str, str]()
-        for text in look.differences:
-            texts.setdefault(text.partition(":")[0], text)
-        self.suspects = {cause: self.suspects.get(cause, look.since_s) for cause in texts}
-        lasting = [cause for cause, since_s in self.suspects.items() if look.since_s >= since_s + LASTS_S]
-        self.differed += bool(lasting)
-        for cause in lasting:
-            self.differences.setdefault(cause, texts[cause])
+        self.mtu = self.mtu or look.mtu
+        turned = f"MTU: the far end of its link had one of {look.mtu or 0:,} bytes, at first of {self.mtu or 0:,}"
+        self.lasting.add((*look.differences, *([turned] if look.mtu not in (None, self.mtu) else [])), look.since_s)
         above, before = look.above, self.last.above if self.last else None
         if above and before and above.cgroup == before.cgroup:
             self.above_s += periods_s(max(0, above.throttled_periods - before.throttled_periods))
@@ -134,7 +126,7 @@ class Track:
     def at_the_end(self, now: float) -> Iterator[Seen]:
         """Yield what is left to be journaled when nobody looks any more."""
         yield from self.seen(now)
-        if self.last and (self.stopped or self.journaled != tuple(self.differences.values())):
+        if self.last and (self.stopped or self.journaled != tuple(self.lasting.differences.values())):
             yield self._noted(self._alone(now), now)
 
     def _noted(self, seen: Seen, now: float) -> Seen:
@@ -188,8 +180,8 @@ class Track:
             cpus_above=self.lowest.cpus if self.lowest else None,
             memory_held_bytes=look.memory_held_bytes,
             mtu=None if look.mtu == MTU else look.mtu,
-            differed=self.differed,
-            differences=tuple(self.differences.values()),
+            differed=self.lasting.differed,
+            differences=tuple(self.lasting.differences.values()),
             unread=look.unread,
             **counted,  # type: ignore[arg-type] # bytes are integers
         )

@@ -11,7 +11,6 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import WorkerPlan
 from edgebed.core.quantities import ms_text, rate_text
 from edgebed.core.recorded.measured import HOST_LOAD_S
-from edgebed.emulation.cpu_caps import is_cap_held
 from edgebed.journal.verdict.busiest import WINDOWS_MIN
 from edgebed.journal.verdict.findings import (
     BUSY_MIN,
@@ -84,23 +83,18 @@ def _matters(node: Judged) -> bool:
 
 
 def cap_held(trial: Observed) -> Iterator[Finding]:
-    """Rule: the kernel's caps are those that were asked."""
+    """Rule: the kernel's caps are those that were asked, whenever a node looked at its own."""
     for nodes in trial.classes():
-        wrong = [
-            node
-            for node in nodes
-            if node.row.throttled is not None and not _is_held(node) and not trial.was_done(node, "cpus")
-        ]
-        if wrong:
-            held, asked = wrong[0].row.cpus_held, wrong[0].plan.cpus
+        found: dict[str, list[Judged]] = {}
+        for node in nodes:
+            for text in node.row.caps_problems:
+                found.setdefault(text, []).append(node)
+        for text, wrong in found.items():
+            cause, _, what = text.partition(": ")
             yield Finding(
-                f"CPU cap: the kernel holds {'none' if held is None else f'{held:g} cores'} for "
-                f"{of_class(wrong, nodes)}, asked {'none' if asked is None else f'{asked:g}'}; somebody changed it"
+                f"{cause}: {of_class(wrong, nodes)}: {what}; so it was in "
+                f"{max(node.row.caps_differed for node in wrong):,} looks of its own, one a second: find who set it"
             )
-
-
-def _is_held(node: Judged) -> bool:
-    return is_cap_held(node.plan.cpus, node.row.cpus_held)
 
 
 def cap_share(trial: Observed) -> Iterator[Finding]:

@@ -3,7 +3,7 @@
 Pure, and without a judgement: `fidelity.py` judges these rows. None: not asked, or not measured.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -108,7 +108,7 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds for which the node was measured."""
     cpus_asked: float | None = None
     cpus_held: float | None = None
-    """CPU cap in cores, as the node's own cgroup holds it."""
+    """CPU cap in cores, as the node's own cgroup held it at last."""
     cpus_measured: float | None = None
     """Mean number of cores that the node used."""
     capped_s: float = 0.0
@@ -126,6 +126,10 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     memory_held_bytes: int | None = None
     memory_bytes: int | None = None
     """The node's peak memory."""
+    caps_differed: int = 0
+    """Number of the node's looks at its own cgroup, one a second, that found another cap than was set."""
+    caps_problems: tuple[str, ...] = ()
+    """What differed, the first of each cap."""
 
 
 def rows_of(plan: Plan, series: Series) -> tuple[NodeConditions, ...]:
@@ -166,6 +170,8 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         memory_asked_bytes=plan.memory_bytes,
         memory_held_bytes=ends[-1].memory_held_bytes if ends else None,
         memory_bytes=max((end.memory_bytes for end in ends if end.memory_bytes is not None), default=None),
+        caps_differed=sum(end.differed for end in ends),
+        caps_problems=_first_of_each(text for end in ends for text in end.differences),
     )
 
 
@@ -242,11 +248,15 @@ def _delay_s(ends: Sequence[records.Transfers]) -> float | None:
 
 def _differences(links: Sequence[records.Link]) -> tuple[str, ...]:
     """The first difference of each direction, and of the MTU, over all incarnations of a node and between them."""
-    found: dict[str, str] = {}
     mtus = list(dict.fromkeys(link.mtu or MTU for link in links))
-    if len(mtus) > 1:
-        found["MTU"] = f"MTU: the interface takes packets of {mtus[1]:,} bytes, in an earlier life of {mtus[0]:,}"
-    for text in (each for link in links for each in link.differences):
+    between = [f"MTU: the interface takes packets of {mtu:,} bytes, in an earlier life of {mtus[0]:,}" for mtu in mtus]
+    return _first_of_each((*between[1:], *(each for link in links for each in link.differences)))
+
+
+def _first_of_each(texts: Iterable[str]) -> tuple[str, ...]:
+    """The first of these texts of each cause, which is what comes before its colon."""
+    found: dict[str, str] = {}
+    for text in texts:
         found.setdefault(text.partition(":")[0], text)
     return tuple(found.values())
 

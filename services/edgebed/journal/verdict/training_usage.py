@@ -62,7 +62,8 @@ class TrainingUsage(Fold):
         if before is NOTHING:
             before_s = after_s - after.time_s
         share = min(1.0, max(0.0, (end_s - before_s) / (after_s - before_s))) if after_s > before_s else 1.0
-        yield msgspec.structs.replace(last, **{name: _between(before, after, name, share) for name in TIMES})
+        times = {name: _between(before, after, name, share) for name in TIMES}
+        yield msgspec.structs.replace(last, differed=after.differed, differences=after.differences, **times)
 
 
 def _between(before: Usage, after: Usage, name: str, share: float) -> float | None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from edgebed.emulation.outside.looks import Look, Quota
-from edgebed.emulation.outside.tracks import LASTS_S, SLACK_S, TOLD_S_MAX, Told, Track
+from edgebed.emulation.outside.tracks import SLACK_S, TOLD_S_MAX, Told, Track
 
 BEGAN_S = 100.0
 RATES = st.lists(st.floats(0.0, 4.0), min_size=30, max_size=30)
@@ -122,7 +122,15 @@ def test_a_difference_counts_from_a_second_on_and_is_told_once_of_each_kind() ->
 
     assert (silent.differed, silent.differences) == (0, ())
     assert (seen.differed, seen.differences) == (2, ("link: 2", "memory: 4"))
-    assert LASTS_S == 1.0
+
+
+def test_an_mtu_that_is_put_back_has_differed() -> None:
+    """The last look would not show it."""
+    mtus = [1500, 1500, 1500, 600, 600, 600, 600, 1500, 1500]
+    (seen,) = tracked(*(look(BEGAN_S + t / 2, mtu=mtu) for t, mtu in enumerate(mtus))).at_the_end(BEGAN_S + 9.0)
+
+    assert (seen.differed, seen.mtu) == (2, None)
+    assert seen.differences == ("MTU: the far end of its link had one of 600 bytes, at first of 1,500",)
 
 
 def test_a_difference_that_varies_is_one() -> None:

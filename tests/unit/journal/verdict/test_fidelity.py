@@ -360,16 +360,14 @@ def test_a_cap_that_nothing_holds_is_judged_by_the_mean(cpu_s, verdict):
     assert judged == (verdict, ["CPU cap"] if verdict == "degraded" else [])
 
 
-@pytest.mark.parametrize(
-    ("asked", "in_force", "verdict"),
-    [(0.5, 0.5, "trusted"), (0.5, 0.25, "degraded"), (0.5, None, "degraded"), (0.001, 0.01, "trusted"),
-     (None, 0.5, "degraded")],
-)  # fmt: skip
-def test_a_cap_changed_behind_its_back_is_found(asked, in_force, verdict):
-    """The node reads its own cgroup; the kernel has no cap below a hundredth of a core."""
-    judged = verdict_on(plan_of(cpus=asked), usage(cpu_s=0.01, throttled_s=0.0, cpus_held=in_force))
+def test_a_cap_changed_behind_its_back_is_found():
+    """The node looks at its own cgroup once a second, whatever that holds in the end."""
+    text = "memory: its cgroup held no cap, where 400 MB had been set"
+    changed = usage(throttled_s=0.0, cpus_held=0.5, differed=3, differences=(text,))
+    found = judge(plan_of(cpus=0.5), series_of([changed], WELL))
 
-    assert judged[0] == verdict
+    assert (found.verdict, found.causes) == ("degraded", ("memory",))
+    assert "its cgroup held no cap, where 400 MB had been set; so it was in 3 looks of its own" in found.reasons[0]
 
 
 @pytest.mark.parametrize(("memory_bytes", "verdict"), [(GIB, "trusted"), (GIB + 1, "degraded")])

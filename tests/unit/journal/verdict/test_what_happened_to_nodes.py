@@ -112,7 +112,7 @@ def test_a_death_of_the_evaluator_or_after_the_training_is_no_condition():
 
 
 def test_a_cap_that_a_fault_changed_is_as_asked():
-    """What the kernel holds is not what the plan says, and the share is of no one cap."""
+    """The share is of no one cap; the node itself looks for the one that the fault has set."""
     wrong = usage(throttled_s=5.0, cpus_held=0.1, capped_s=10.0, capped_cpu_s=1.0)
     series = series_of([wrong], WELL)
     changed = [done("cpus", name, change="0.1") for name in WORKERS]
