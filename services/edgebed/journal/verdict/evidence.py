@@ -9,6 +9,7 @@ that were applied. They are owed where each worker has the whole model; of shard
 computes are not timed.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -32,7 +33,8 @@ from edgebed.journal.verdict.findings import (
     the,
 )
 from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, LAG_MAX_S, SLEW_MAX, STEAL_MAX
-from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, MESSAGES_MIN, RATE_TOLERANCE
+from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
+from edgebed.journal.verdict.lots import MESSAGES_MIN
 from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Presence, Span
 from edgebed.journal.verdict.seen_rules import DIFFERENCE_MAX, unread
 from edgebed.journal.verdict.stop_rules import STOPPED_MAX, STOPPED_MIN_S
@@ -122,6 +124,8 @@ class Claim(NamedTuple):
     """What is missing where too little was observed; empty: nothing is owed, and the rest counts by itself."""
     node: Judged | None = None
     subject: str = ""
+    messages: float | None = None
+    """Number of messages that it is about, which are judged where those of the class are enough; None: about none."""
 
     @property
     def share(self) -> float:
@@ -136,7 +140,19 @@ def claims_of(trial: Observed, series: Series) -> list[Claim]:
     found += _of_hosts(trial.plan, presence) if is_timed else ()
     if trial.plan.faults:
         found.append(Claim("faults", CONTROLLER, DONE, series.trained_s, series.trained_s, "", subject="the trial"))
-    return found
+    return list(_of_enough(found))
+
+
+def _of_enough(claims: Sequence[Claim]) -> Iterator[Claim]:
+    """The claims without those about so few messages of a class that nobody judges how long they took."""
+    counts = defaultdict[tuple[str, str], float](float)
+    for claim in claims:
+        if claim.node and claim.messages is not None:
+            counts[claim.node.plan.device_class, claim.condition] += claim.messages
+    for claim in claims:
+        key = (claim.node.plan.device_class if claim.node else "", claim.condition)
+        if claim.messages is None or counts[key] >= MESSAGES_MIN:
+            yield claim
 
 
 def evidence_of(claims: Iterable[Claim]) -> tuple[Evidence, ...]:
@@ -242,9 +258,10 @@ def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -
         for what, direction, receiver in ways:
             expected = _expected(node.name, receiver, trial, presence) * (models_a_push if direction == "down" else 1.0)
             timed = node.way(direction).messages
-            if max(expected, timed) >= MESSAGES_MIN:  # of fewer nobody judges how long they took
+            if count := max(expected, timed):
                 share = min(1.0, timed / expected) if expected >= 1.0 else 1.0
-                yield Claim(f"time of {what}", MESSAGES, IN_TIME, owed_s, share * owed_s, NO_MESSAGES, node)
+                observed_s, condition = share * owed_s, f"time of {what}"
+                yield Claim(condition, MESSAGES, IN_TIME, owed_s, observed_s, NO_MESSAGES, node, messages=count)
 
 
 def _link_conditions(link: LinkPlan) -> tuple[str, ...]:

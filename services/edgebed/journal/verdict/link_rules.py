@@ -9,7 +9,9 @@ their way. What is left is late. The kernel's own view needs no such explanation
 that the other kernel had not acknowledged depends on the link, and on no process.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from edgebed.core.framing import extra_rounds
@@ -25,13 +27,12 @@ from edgebed.journal.verdict.findings import (
     share_text,
     the,
 )
+from edgebed.journal.verdict.lots import MESSAGES_MIN, Lot, lots
 from edgebed.journal.verdict.measured import DirectionConditions
 
 RATE_TOLERANCE = 0.1
 """Relative error that a rate may have: what separates published methods is more, and a healthy host is within a
 fiftieth."""
-MESSAGES_MIN = 5
-"""Number of messages below which little is known about a link."""
 EARLY_MAX = 0.1
 """Share of the messages that may come early: where a rate changes all the time, one is set some milliseconds late."""
 HANDLING_S = 0.005
@@ -83,9 +84,9 @@ def too_fast(trial: Observed) -> Iterator[Finding]:
     """Rule: no more passed than was asked: the fault that flatters a method most."""
     for nodes in trial.classes():
         for direction, what in (("up", "sent"), ("down", "received")):
-            hasty = [(node, way) for node in nodes for way in node.ways(direction) if is_early(way)]
-            if early := _each_once(node for node, _ in hasty):
-                most = max(way.early / way.messages for _, way in hasty)
+            hasty = [lot for lot in lots(nodes, direction) if is_early(lot.way)]
+            if early := _each_once(node for lot in hasty for node in lot.nodes):
+                most = max(lot.way.early / lot.way.messages for lot in hasty)
                 yield Finding(
                     f"link: of the {_sent(early[0], direction)} of {of_class(early, nodes)}, up to {share_text(most)} "
                     "came sooner than their bytes allow: too much passes at once, or the rate is higher; see "
@@ -113,16 +114,16 @@ def too_slow(trial: Observed) -> Iterator[Finding]:
             for late in _late(trial, nodes, direction):
                 causes.setdefault(late.kind, []).append(late)
             for found in causes.values():
-                worst = max(found, key=lambda late: late.left_s / late.way.messages)
-                yield worst.finding(trial, of_class(_each_once(late.node for late in found), nodes))
+                worst = max(found, key=lambda late: late.left_s / late.lot.way.messages)
+                late_ones = _each_once(node for late in found for node in late.lot.nodes)
+                yield worst.finding(trial, of_class(late_ones, nodes))
 
 
 class Late(NamedTuple):
-    """Messages of one way that came later than links as asked, TCP and a healthy host explain."""
+    """Messages that came later than links as asked, TCP and a healthy host explain."""
 
-    node: Judged
-    way: DirectionConditions
-    explained: dict[str, float]
+    lot: Lot
+    explained: Mapping[str, float]
     """Seconds that each other thing that was asked for took of these messages' time, at most."""
     left_s: float
     """Seconds that nothing of that explains; not positive where all is explained."""
@@ -138,9 +139,9 @@ class Late(NamedTuple):
 
     def finding(self, trial: Observed, whose: str) -> Finding:
         """What the rule says of all that are alike, of which this is the worst."""
-        way = self.way
+        way, node = self.lot.way, self.lot.nodes[0]
         took = (
-            f"{_sent(self.node, way.direction)} of {whose} took up to {_milliseconds(way, way.time_s)}, where "
+            f"{_sent(node, way.direction)} of {whose} took up to {_milliseconds(way, way.time_s)}, where "
             f"{_milliseconds(way, way.asked_s)} were asked"
         )
         parts = sorted(self.explained.items(), key=lambda item: -item[1])
@@ -157,7 +158,7 @@ class Late(NamedTuple):
         if self.host is not None:
             text = f"{named(self.host)} CPU: {took}, perhaps since {the(self.host)} was overloaded"
             return Finding(f"{text}{trial.busy_text(self.host)}", advice=trial.advice(self.host))
-        spare = "the hosts at both ends" if self.node.row.host else "the host"
+        spare = "the hosts at both ends" if node.row.host else "the host"
         if way.unacknowledged >= MESSAGES_MIN and not self.may_be_the_link:
             return Finding(
                 f"handling: {took}, though the link carried them in time and {spare} had cores to spare; perhaps a "
@@ -168,20 +169,22 @@ class Late(NamedTuple):
     @property
     def may_be_the_link(self) -> bool:
         """Whether half of what is left, or more, passed between the kernels, as far as these tell."""
-        excess_s = (self.way.unacknowledged_s - self.way.unacknowledged_asked_s) / max(1, self.way.unacknowledged)
-        return excess_s > MAY_BE_MIN * self.left_s / self.way.messages
+        way = self.lot.way
+        excess_s = (way.unacknowledged_s - way.unacknowledged_asked_s) / max(1, way.unacknowledged)
+        return excess_s > MAY_BE_MIN * self.left_s / way.messages
 
 
 def _late(trial: Observed, nodes: Sequence[Judged], direction: str) -> Iterator[Late]:
-    for node in nodes:
-        for way in node.ways(direction):
-            late_s = way.time_s - _allowed_s(node, way) - way.error_s
-            if not _is_timed(trial, node, way) or late_s <= 0.0:
-                continue
-            explained = _explained(trial, node, way)
-            left_s = late_s - sum(explained.values())
-            if left_s <= 0.0 or _not_carried_s(node, way) <= 0.0:  # else `carried` says it
-                yield Late(node, way, explained, left_s, _overloaded(trial, node, way))
+    for lot in lots(nodes, direction, partial(_is_timed, trial)):
+        late_s = lot.way.time_s - lot.way.error_s - lot.sum(_allowed_s)
+        if late_s <= 0.0:
+            continue
+        explained = Counter[str]()
+        for node, way in lot.members:
+            explained.update(_explained(trial, node, way))
+        left_s = late_s - sum(explained.values())
+        if left_s <= 0.0 or _not_carried_s(lot) <= 0.0:  # else `carried` says it
+            yield Late(lot, explained, left_s, _overloaded(trial, lot))
 
 
 def _explained(trial: Observed, node: Judged, way: DirectionConditions) -> dict[str, float]:
@@ -204,42 +207,44 @@ def carried(trial: Observed) -> Iterator[Finding]:
     """Rule: the kernels of senders got through what they had to send in the time that was asked, whatever nodes did."""
     for nodes in trial.classes():
         for direction in ("up", "down"):
-            slow = [
-                (late_s / way.unacknowledged, node, way)
-                for node in nodes
-                for way in node.ways(direction)
-                if _is_timed(trial, node, way) and (late_s := _not_carried_s(node, way)) > 0.0
-            ]
+            timed = lots(nodes, direction, partial(_is_timed, trial))
+            slow = [(late_s / lot.way.unacknowledged, lot) for lot in timed if (late_s := _not_carried_s(lot)) > 0.0]
             if not slow:
                 continue
-            _, node, way = max(slow, key=lambda each: each[0])
+            _, worst = max(slow, key=lambda each: each[0])
+            way = worst.way
             took_s, asked_s = (
                 1000 * each_s / way.unacknowledged for each_s in (way.unacknowledged_s, way.unacknowledged_asked_s)
             )
-            host = _overloaded(trial, node, way)
+            host = _overloaded(trial, worst)
             why = "" if host is None else f", perhaps since {the(host)} was overloaded{trial.busy_text(host)}"
-            whose = of_class(_each_once(node for _, node, _ in slow), nodes)
+            whose = of_class(_each_once(node for _, lot in slow for node in lot.nodes), nodes)
             yield Finding(
-                f"link: {_sent(node, direction)} of {whose} were under way between the kernels of both ends for up to "
-                f"{took_s:,.1f} ms, where {asked_s:,.1f} ms were asked{why}; "
+                f"link: {_sent(worst.nodes[0], direction)} of {whose} were under way between the kernels of both ends "
+                f"for up to {took_s:,.1f} ms, where {asked_s:,.1f} ms were asked{why}; "
                 "whatever nodes did, something else slows the way between them",
                 advice="" if host is None else trial.advice(host),
             )
 
 
-def _not_carried_s(node: Judged, way: DirectionConditions) -> float:
+def _not_carried_s(lot: Lot) -> float:
     """Seconds that messages were under way between kernels, beyond what links as asked explain; 0: not known."""
-    if way.unacknowledged < MESSAGES_MIN:
+    if lot.way.unacknowledged < MESSAGES_MIN:
         return 0.0
+    return lot.sum(_of_way_not_carried_s)
+
+
+def _of_way_not_carried_s(node: Judged, way: DirectionConditions) -> float:
     share = way.unacknowledged / max(1, way.messages)  # what else was on the links is known of timed messages
     beside_s = (1.0 + RATE_TOLERANCE) * way.beside_s * min(1.0, share)
     asked_s = (1.0 + RATE_TOLERANCE) * way.unacknowledged_asked_s + beside_s
     return way.unacknowledged_s - asked_s - way.unacknowledged * (ACKNOWLEDGED_S + _rounds_s(node, way))
 
 
-def _overloaded(trial: Observed, node: Judged, way: DirectionConditions) -> str | None:
-    """The host at either end of a link that was overloaded; None: neither was."""
-    return next((end.row.host for end in (node, trial.end(way.to)) if trial.is_overloaded(end.row.host)), None)
+def _overloaded(trial: Observed, lot: Lot) -> str | None:
+    """The host at either end of a link that was overloaded; None: none was."""
+    ends = (end for node, way in lot.members for end in (node, trial.end(way.to)))
+    return next((end.row.host for end in ends if trial.is_overloaded(end.row.host)), None)
 
 
 def _milliseconds(way: DirectionConditions, time_s: float) -> str:
@@ -248,9 +253,8 @@ def _milliseconds(way: DirectionConditions, time_s: float) -> str:
 
 
 def _is_timed(trial: Observed, node: Judged, way: DirectionConditions) -> bool:
-    """Whether how long messages take is judged: not of few, nor where packets are lost, as asked, and sent again."""
-    ends = (node, trial.end(way.to))
-    return way.messages >= MESSAGES_MIN and way.asked_s > 0.0 and not any(end.plan.link.lossy for end in ends)
+    """Whether how long messages take is judged: not where packets are lost, as asked, and sent again."""
+    return way.asked_s > 0.0 and not any(end.plan.link.lossy for end in (node, trial.end(way.to)))
 
 
 def _allowed_s(node: Judged, way: DirectionConditions) -> float:

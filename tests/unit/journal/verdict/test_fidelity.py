@@ -1,5 +1,8 @@
 """The verdict: each rule from both sides, and that it does not matter in which order records came."""
 
+from itertools import chain
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -11,6 +14,7 @@ from edgebed.core.plan import LinkPlan, Method, Part, Waiting
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.fidelity import NOTHING_ASKED, SIMULATED, TOO_SHORT, judge
+from edgebed.journal.verdict.lots import MESSAGES_MIN, lots
 from edgebed.runtimes.live.meters import Reading, add_window
 
 from .conftest import (
@@ -74,8 +78,31 @@ def test_messages_that_come_too_early_degrade(early, verdict, direction):
 
 
 def test_four_messages_do_not_condemn_a_link():
-    """They may be chance."""
-    assert verdict_on(plan_of(link=TEN_MBIT), usage(), held(), transfers(messages=4, early=4)) == ("trusted", [])
+    """They may be chance: one of each worker of the class."""
+    assert verdict_on(plan_of(link=TEN_MBIT), usage(), held(), transfers(messages=1, early=1)) == ("trusted", [])
+
+
+@pytest.mark.parametrize("what", [{"early": 2}, {"share": 5.0}], ids=["early", "late"])
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_few_messages_of_each_worker_are_judged_together(what, direction):
+    """Two of each of four: whoever trains for long before each push has no other."""
+    few = transfers(direction=direction, messages=2, asked_s=0.2, **what)
+    judged = judge(plan_of(link=TEN_MBIT), series_of([usage(), held(), few], [usage(), held()]))
+
+    assert (judged.verdict, judged.causes) == ("degraded", ("link",))
+    assert "all 4 nodes of edge" in judged.reasons[0]
+
+
+@given(st.lists(st.integers(0, 20), max_size=8))
+def test_all_messages_of_a_class_are_judged_once_if_they_are_enough(counts):
+    """However few each node had; whoever had more than all who had few together is judged alone."""
+    rows = {name: SimpleNamespace(messages=count) for name, count in zip("abcdefgh", counts, strict=False)}
+    found = list(lots([SimpleNamespace(name=name, ways=lambda _, row=row: (row,)) for name, row in rows.items()], "up"))
+    sizes = [[way.messages for _, way in lot.members] for lot in found]
+
+    assert sorted(chain(*sizes)) == (sorted(filter(None, counts)) if sum(counts) >= MESSAGES_MIN else [])
+    assert all(sum(lot) >= MESSAGES_MIN for lot in sizes)
+    assert all(len(lot) == 1 for lot in sizes[:-1] if lot[0] >= MESSAGES_MIN)
 
 
 def test_times_are_judged_as_far_as_clocks_agree():
