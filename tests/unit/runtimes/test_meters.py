@@ -98,6 +98,16 @@ def test_a_window_is_capped_where_nine_of_ten_periods_were_throttled(periods, ca
     usage = window(plan_of(cpus=0.5), cpu_s=0.5, throttled_s=0.5, throttled_periods=periods)
 
     assert (usage.capped_s, usage.capped_cpu_s) == (capped_s, 0.5 * capped_s)
+    assert (usage.capped_allowed_s, usage.allowed_s) == (0.5 * capped_s, 0.5)
+
+
+def test_a_window_in_which_a_cap_changed_is_no_measure_of_one():
+    """It may have had the greater one for all of it; without a cap, what it had was allowed."""
+    look = {"cpu_s": 0.4, "throttled_s": 0.5, "throttled_periods": 10}
+    changed = add_window(NOTHING, 0.5, reading(0.0, throttled_s=0.0), reading(1.0, **look), is_steady=False)
+
+    assert (changed.capped_s, changed.capped_allowed_s, changed.allowed_s) == (0.0, 0.0, 0.5)
+    assert window(plan_of(), **look).allowed_s == 0.4
 
 
 @given(
@@ -110,7 +120,7 @@ def test_usage_only_grows_and_nobody_starves_longer_than_it_ran(looks, cpus):
     for look in looks:
         after = Reading(*(old + new for old, new in zip(before, look, strict=True)))
         grown = add_window(usage, plan.cpus, before, after)
-        for name in ("time_s", "cpu_s", "starved_s", "throttled_s", "capped_s", "capped_cpu_s"):
+        for name in ("time_s", "cpu_s", "starved_s", "throttled_s", "capped_s", "capped_cpu_s", "allowed_s"):
             assert getattr(grown, name) >= (getattr(usage, name) or 0.0)
         usage, before = grown, after
 

@@ -134,6 +134,10 @@ class Usage(Record):
     """Time in which the node's CPU cap was used up most of the time."""
     capped_cpu_s: Seconds = 0.0
     """CPU time that the node had in `capped_s`."""
+    capped_allowed_s: Seconds = 0.0
+    """CPU time that its cap allows in `capped_s`; like the next one with whatever cap a fault had set at each time."""
+    allowed_s: Seconds = 0.0
+    """CPU time that its cap allows in `time_s`; where there is none, what the node had. 0: an older journal."""
     cpus_held: Amount | None = None
     """The CPU cap that its own cgroup holds, in cores."""
     memory_bytes: Count | None = None

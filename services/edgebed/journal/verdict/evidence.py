@@ -219,7 +219,7 @@ def _of_node(node: Judged, trial: Observed, presence: Presence, *, is_timed: boo
 
     plan = node.plan
     yield from _of_link(node, trial, presence, owed_s)
-    if plan.cpus is not None and not trial.was_done(node, "cpus"):  # the share of one that changes is not judged
+    if plan.cpus is not None:
         by = BY_CGROUP if any(end.throttled_s is not None for end in ends) else BY_PROCESS
         yield claim("CPU cap", by, CAP, ends, NO_USAGE)
     if is_promised(plan):

@@ -100,8 +100,7 @@ def cap_held(trial: Observed) -> Iterator[Finding]:
 def cap_share(trial: Observed) -> Iterator[Finding]:
     """Rule: a node had what its cap lets through, no less while it used it up, and no more."""
     for nodes in trial.classes():
-        same = [node for node in nodes if not trial.was_done(node, "cpus")]  # a cap that changes has no one share
-        found = [(share, node) for node in same if (share := _off_cap(node)) is not None]
+        found = [(share, node) for node in nodes if (share := _off_cap(node)) is not None]
         if found:
             share = max(found, key=lambda each: abs(each[0] - 1.0))[0]
             yield Finding(
@@ -112,15 +111,11 @@ def cap_share(trial: Observed) -> Iterator[Finding]:
 
 def _off_cap(node: Judged) -> float | None:
     """The share of its cap that a node had, where that is more or less than it should be; None: as it should be."""
-    asked, row = node.plan.cpus, node.row
-    if asked is None:
-        return None
-    if row.cpus_capped is not None and row.capped_s >= CAPPED_S_MIN:
-        share = row.cpus_capped / asked
-        if abs(share - 1.0) > CAP_TOLERANCE:
-            return share
-    if row.cpus_measured is not None and row.time_s >= CPU_S_MIN and row.cpus_measured > (1.0 + CAP_TOLERANCE) * asked:
-        return row.cpus_measured / asked
+    row = node.row
+    if row.capped_share is not None and row.capped_s >= CAPPED_S_MIN and abs(row.capped_share - 1.0) > CAP_TOLERANCE:
+        return row.capped_share
+    if row.allowed_share is not None and row.time_s >= CPU_S_MIN and row.allowed_share > 1.0 + CAP_TOLERANCE:
+        return row.allowed_share
     return None
 
 

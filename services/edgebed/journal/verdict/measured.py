@@ -115,6 +115,10 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds in which the node used its cap up."""
     cpus_capped: float | None = None
     """Mean number of cores that the node had while it used its cap up."""
+    capped_share: float | None = None
+    """Share of what its cap allows that the node had while it used that up, with the caps that faults set."""
+    allowed_share: float | None = None
+    """Share of what its cap allows that the node had over all of its time, with the caps that faults set."""
     starved: float | None = None
     """Share of the time that the node lost, since it got no core of those that it was promised, or wanted: all of it
     where it had none."""
@@ -142,6 +146,7 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
     last = links[-1] if links else records.Link(mechanism="")
     ends = series.usage.get(plan.node, ())
     time_s, capped_s = (sum(getattr(end, name) for end in ends) for name in ("time_s", "capped_s"))
+    cpus = plan.cpus or 0.0  # for older journals
     return NodeConditions(
         node=plan.node,
         role=plan.role,
@@ -164,6 +169,10 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         cpus_measured=_ratio(sum(end.cpu_s for end in ends), time_s),
         capped_s=capped_s,
         cpus_capped=_ratio(sum(end.capped_cpu_s for end in ends), capped_s),
+        capped_share=_ratio(
+            sum(end.capped_cpu_s for end in ends), sum(end.capped_allowed_s or cpus * end.capped_s for end in ends)
+        ),
+        allowed_share=_ratio(sum(end.cpu_s for end in ends), sum(end.allowed_s or cpus * end.time_s for end in ends)),
         starved=_ratio(_total(end.starved_s for end in ends), time_s),
         throttled=_ratio(_total(end.throttled_s for end in ends), time_s),
         stopped_s=_total(end.stopped_s for end in ends),

@@ -134,6 +134,8 @@ class UsageMeter:
         """Seconds for which the node had stood still when it was first looked at."""
         self.threads_ns: dict[str, int] = {}
         self.before: Reading | None = None
+        self.cpus = plan.cpus
+        """The cap that was asked for at the last look, in cores."""
         self.effective = EffectiveLink(plan.link)
         self.busiest = Busiest(self.effective, "uplink"), Busiest(self.effective, "downlink")
         self.link_first: LinkReading | None = None
@@ -160,8 +162,10 @@ class UsageMeter:
             self.next_s = now + told_after_s(0.0) - EARLY_S
             self.stopped_before_s = self.gaps.stopped_s or 0.0
         else:
-            self.usage = add_window(self.usage, self.device.cpus, self.before, reading)
-        self.before = reading
+            caps = (self.cpus, self.device.cpus)
+            cpus = None if None in caps else max(cap for cap in caps if cap is not None)
+            self.usage = add_window(self.usage, cpus, self.before, reading, is_steady=caps[0] == caps[1])
+        self.before, self.cpus = reading, self.device.cpus
         is_last = self.life.stop is not None
         if self.usage.time_s > 0.0 and (now >= self.next_s or is_last):
             self.next_s = now + told_after_s(self.usage.time_s) - EARLY_S
@@ -288,8 +292,13 @@ def read_link(link: LinkReader, now: Callable[[], float]) -> LinkReading | None:
     return LinkReading(since_s, now(), received, sent, up, down)
 
 
-def add_window(usage: records.Usage, cpus: float | None, before: Reading, after: Reading) -> records.Usage:
-    """The usage with what happened between two readings added, under a cap of `cpus` cores."""
+def add_window(
+    usage: records.Usage, cpus: float | None, before: Reading, after: Reading, *, is_steady: bool = True
+) -> records.Usage:
+    """The usage with what happened between two readings added, under a cap of `cpus` cores.
+
+    Not `is_steady`: the cap was `cpus` at one end, and less at the other.
+    """
     window_s, cpu_s = after.t - before.t, after.cpu_s - before.cpu_s
     starved_s = throttled_s = None
     if before.throttled_s is not None and after.throttled_s is not None:
@@ -298,7 +307,10 @@ def add_window(usage: records.Usage, cpus: float | None, before: Reading, after:
         explained_s = max(throttled_s or 0.0, after.absorbed_s - before.absorbed_s)
         missed_s = window_s if cpus is None else (cpus * window_s - cpu_s) / min(1.0, cpus)
         starved_s = max(0.0, min(after.waited_s - before.waited_s - explained_s, missed_s, window_s))
-    is_capped = after.throttled_periods - before.throttled_periods >= CAPPED_SHARE * window_s / CPU_PERIOD_S
+    allowed_s = cpu_s if cpus is None else cpus * window_s
+    is_capped = (
+        is_steady and after.throttled_periods - before.throttled_periods >= CAPPED_SHARE * window_s / CPU_PERIOD_S
+    )
     return msgspec.structs.replace(
         usage,
         time_s=round(usage.time_s + window_s, 6),
@@ -307,6 +319,8 @@ def add_window(usage: records.Usage, cpus: float | None, before: Reading, after:
         throttled_s=None if throttled_s is None else round((usage.throttled_s or 0.0) + throttled_s, 6),
         capped_s=round(usage.capped_s + (window_s if is_capped else 0.0), 6),
         capped_cpu_s=round(usage.capped_cpu_s + (cpu_s if is_capped else 0.0), 6),
+        capped_allowed_s=round(usage.capped_allowed_s + (allowed_s if is_capped else 0.0), 6),
+        allowed_s=round(usage.allowed_s + allowed_s, 6),
     )
 
 

@@ -112,13 +112,15 @@ def test_a_death_of_the_evaluator_or_after_the_training_is_no_condition():
 
 
 def test_a_cap_that_a_fault_changed_is_as_asked():
-    """The share is of no one cap; the node itself looks for the one that the fault has set."""
-    wrong = usage(throttled_s=5.0, cpus_held=0.1, capped_s=10.0, capped_cpu_s=1.0)
-    series = series_of([wrong], WELL)
+    """The share is that of the cap that held at each time, and late or not, a fault hides nothing of it."""
     changed = [done("cpus", name, change="0.1") for name in WORKERS]
+    right, wrong = (
+        with_faults(series_of([usage(capped_s=10.0, capped_cpu_s=had_s, capped_allowed_s=1.0)], WELL), *changed)
+        for had_s in (1.0, 2.0)
+    )
 
-    assert judge(plan_of(cpus=0.5), series).verdict == "degraded"
-    assert judge(plan_of(cpus=0.5), with_faults(series, *changed)).verdict == "trusted"
+    assert judge(plan_of(cpus=0.5), right).verdict == "trusted"
+    assert judge(plan_of(cpus=0.5), wrong).causes == ("CPU cap",)
 
 
 # --- who else is on the network ---------------------------------------------------------------------------------------
