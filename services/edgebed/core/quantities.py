@@ -39,7 +39,8 @@ def number_text(value: float | None) -> str:
         return f"{value:,.0f}"
     if abs(value) < 0.001:
         return f"{value:.3g}"
-    return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}".rstrip("0").rstrip(".")
+    text = f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def ms_text(seconds: float) -> str:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
+WHOLE_NUMBER_MAX = 2**63 - 1
+"""The largest whole number that is read: what any record and any array takes."""
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 DURATIONS_S = {"h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal("1e-3"), "us": Decimal("1e-6")}
 MEMORY_BYTES = {
@@ -143,6 +145,8 @@ def _parse_whole(what: str, text: object, units: Mapping[str, int], base: str, f
     amount = Decimal(match[1]) * units[match[2]]
     if amount != amount.to_integral_value():
         raise ValueError(f"not a whole number of {base}: '{text}'")
+    if amount > WHOLE_NUMBER_MAX:
+        raise ValueError(f"{what} is at most {WHOLE_NUMBER_MAX:,} {base}")
     return int(amount)
 
 

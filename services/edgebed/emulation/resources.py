@@ -35,6 +35,10 @@ class CgroupUsage:
 
     cpu_s: float | None = None
     cpu_limit_cores: float | None = None
+    cpu_period_us: int | None = None
+    """The period of which the limit is a share; None where there is no limit."""
+    cpu_burst_us: int | None = None
+    """CPU time that may be saved in one period for another."""
     periods: int | None = None
     throttled_periods: int | None = None
     throttled_s: float | None = None
@@ -130,6 +134,8 @@ def _read_v2(folder: Path) -> CgroupUsage:
     return CgroupUsage(
         cpu_s=_scaled(cpu.get("usage_usec"), 1e-6),
         cpu_limit_cores=int(quota) / int(period) if quota.isdigit() else None,
+        cpu_period_us=int(period) if quota.isdigit() else None,
+        cpu_burst_us=_number(folder / "cpu.max.burst"),
         periods=cpu.get("nr_periods"),
         throttled_periods=cpu.get("nr_throttled"),
         throttled_s=_scaled(cpu.get("throttled_usec"), 1e-6),
@@ -147,7 +153,9 @@ def _read_v1(cpu: Path | None, cpuacct: Path | None, memory: Path | None) -> Cgr
     if cpu:
         stat = _keyed(cpu / "cpu.stat")
         quota, period = _number(cpu / "cpu.cfs_quota_us"), _number(cpu / "cpu.cfs_period_us")
-        fields["cpu_limit_cores"] = quota / period if quota and quota > 0 and period else None
+        if quota and quota > 0 and period:
+            fields["cpu_limit_cores"], fields["cpu_period_us"] = quota / period, period
+        fields["cpu_burst_us"] = _number(cpu / "cpu.cfs_burst_us")
         fields["periods"] = stat.get("nr_periods")
         fields["throttled_periods"] = stat.get("nr_throttled")
         fields["throttled_s"] = _scaled(stat.get("throttled_time"), 1e-9)

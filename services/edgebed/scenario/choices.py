@@ -6,6 +6,7 @@ For each a frozen value, a reader from what YAML gives (ValueError says what is 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -20,6 +21,8 @@ COMPARISONS = (">=", "<=", "==", "!=", ">", "<")
 RATE_MIN_BIT_S = 8_000  # a packet of 1,514 bytes takes a second and a half
 RATE_MAX_BIT_S = 10 * 10**9
 LATENCY_MAX_S = 60.0
+CPUS_MIN = 0.01  # the least that the kernel holds: a millisecond of each 100
+INTERVAL_MIN_S = 0.001  # virtual time, too, goes from one interval to the next
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,8 @@ def read_interval(given: object) -> Interval:
     """Read an interval in updates or in time; both above zero."""
     match = re.fullmatch(r"([0-9]+) updates?", given) if isinstance(given, str) else None
     if match:
+        if Decimal(match[1]) > units.WHOLE_NUMBER_MAX:
+            raise ValueError(f"an interval is at most {units.WHOLE_NUMBER_MAX:,} updates")
         interval = Interval(updates=int(match[1]))
     elif isinstance(given, str) and re.fullmatch(units.DURATION_PATTERN, given):
         interval = Interval(time_s=units.parse_duration(given))
@@ -105,6 +110,8 @@ def read_interval(given: object) -> Interval:
         raise ValueError(f"not an interval: {show(given)} ({EVERY_FORM}{hint})")
     if not (interval.updates or interval.time_s):
         raise ValueError(f"an interval has to be above 0, not '{given}'")
+    if interval.time_s is not None and interval.time_s < INTERVAL_MIN_S:
+        raise ValueError(f"an interval in time is {units.format_duration(INTERVAL_MIN_S)} or more, not '{given}'")
     return interval
 
 

@@ -26,7 +26,7 @@ from edgebed.core import imports, units
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.plan import Durability, Loss, Method, NonFinite, Security, Waiting
 from edgebed.scenario import choices
-from edgebed.scenario.choices import Bound, Interval, Split
+from edgebed.scenario.choices import CPUS_MIN, Bound, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.faults.deadlines import Deadlines
 from edgebed.scenario.faults.entry import FaultSection
@@ -238,8 +238,8 @@ class TaskSection(Section):
 class Caps(Section):
     """What a node may use of the machine."""
 
-    cpus: float | None = Field(default=None, gt=0.0)
-    """CPU cap in cores, e.g. 0.5; no cap if left out."""
+    cpus: float | None = Field(default=None, ge=CPUS_MIN)
+    """CPU cap in cores, e.g. 0.5, and 0.01 at least, which is the least that the kernel holds; no cap if left out."""
     memory: Memory | None = None
     """Memory cap; none if left out."""
 

@@ -22,6 +22,7 @@ from ruamel.yaml.reader import ReaderError
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.host import in_container
 from edgebed.core.imports import path_of
+from edgebed.core.units import WHOLE_NUMBER_MAX
 from edgebed.scenario.problems import Problem
 
 NAMES_MAX = 8
@@ -272,6 +273,9 @@ def _scalar(value: object, place: Place, path: tuple[str, ...]) -> object:
     """
     if isinstance(value, TaggedScalar):
         raise ScenarioError(Location(place, path).problem(f"YAML tags such as {value.tag.value} are not used here."))
+    if isinstance(value, int) and abs(value) > WHOLE_NUMBER_MAX:
+        problem = f"a number that is too large: whole numbers are at most {WHOLE_NUMBER_MAX:,}"
+        raise ScenarioError(Location(place, path).problem(problem))
     for kind in (bool, int, float, str):
         if isinstance(value, kind):
             return kind(value)

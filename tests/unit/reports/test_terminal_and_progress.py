@@ -182,10 +182,13 @@ def test_quantities_are_written_as_people_read_them():
         "1 MB",
         "–",
     ]
-    assert [number_text(value) for value in (0, 0.1234, 12.34, 1234.4, 0.1, 0.00005, float("nan"))] == [
+    assert [
+        number_text(value) for value in (0, 0.1234, 12.34, 99.99999999999999, 1234.4, 0.1, 0.00005, float("nan"))
+    ] == [
         "0",
         "0.123",
         "12.3",
+        "100",
         "1,234",
         "0.1",
         "5e-05",

@@ -200,7 +200,7 @@ def test_the_same_seed_gives_the_same_faults_in_every_variant_and_another_seed_o
         ("{ link: evaluator, at: 1s, uplink: 1mbit }", "faults.0.link: the evaluator has no link: watching is not tra"),
         ("{ cpus: evaluator, at: 1s, to: 1 }", "faults.0.cpus: the evaluator only watches; it can be killed, frozen"),
         ("{ cpus: hub, at: 1s }", "11:5: faults.0: missing key 'to'"),
-        ("{ cpus: hub, at: 1s, to: 0 }", "faults.0.to: 0 is not above 0"),
+        ("{ cpus: hub, at: 1s, to: 0 }", "faults.0.to: 0 is below 0.01"),
         (
             "{ memory: hub, at: 1s }",
             "faults.0.memory: hub has no memory cap to run into; give it one, e.g. memory: 512",

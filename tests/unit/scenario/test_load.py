@@ -139,7 +139,12 @@ def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, go
         ("count: 2", "count: 0", "9:18: fleet.edge.count: 0 is below 1"),
         ("count: 2", "count: true", "fleet.edge.count: not a whole number: true"),
         ("count: 2", "count: '2'", "fleet.edge.count: not a whole number: '2'"),
-        ("cpus: 0.5", "cpus: 0", "fleet.edge.cpus: 0 is not above 0"),
+        (
+            "count: 2",
+            "count: 10000000000000000000",
+            "fleet.edge.count: a number that is too large: whole numbers are at most 9,223,372,036,854,775,807",
+        ),
+        ("cpus: 0.5", "cpus: 0.009", "fleet.edge.cpus: 0.009 is below 0.01"),
         ("cpus: 0.5", "cpus: .inf", "fleet.edge.cpus: not a finite number: inf"),
         ("cpus: 0.5", "waiting: 5", "fleet.edge.waiting: not a duration: 5 ("),
         ("cpus: 0.5", "waiting: {uniform: [2s, 1s]}", "uniform: the lower end 2s is above the upper end 1s"),
@@ -177,6 +182,8 @@ def test_a_message_says_what_is_allowed_and_what_was_probably_meant(problems, go
         ),
         ("stop: { updates: 10 }", "stop: [1]", "10:7: stop: not a mapping: a list; keys: updates, time, accuracy"),
         ("seed: 3", "evaluation: { every: 200 }", "evaluation.every: not an interval: 200 (a number of updates"),
+        ("seed: 3", "evaluation: { every: 1us }", "evaluation.every: an interval in time is 1ms or more, not '1us'"),
+        ("seed: 3", "evaluation: { every: 10000000000000000000 updates }", "an interval is at most 9,223,372,036,854"),
         ("seed: 3", "evaluation: { every: 0s }", "evaluation.every: an interval has to be above 0, not '0s'"),
         ("seed: 3", "expect: { final_accuracy: 0.9 }", "expect.final_accuracy: not a bound: 0.9 (one of >=, <="),
         (

@@ -5,6 +5,7 @@ One thread uses it. Reading a node takes some 0.2 ms of CPU time, its counters a
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -64,12 +65,19 @@ class KernelSight:
 
     def look(self, nodes: Sequence[str], *, whole: bool) -> Iterator[tuple[str, Look]]:
         """Yield a look at each of the nodes that is there."""
-        places = {node: place for node in nodes if (place := self.place(node))}
+        places = dict(self._places(nodes))
         ports_s, ports = time.monotonic(), self._ports([place.port for place in places.values()], whole=whole)
         above: dict[Path, Quota | None] = {}
         for node, place in places.items():
-            if look := self._look(place, ports_s, ports, above, whole=whole):
-                yield node, look
+            with suppress(OSError, ValueError, IndexError):  # it is going, and the others are looked at all the same
+                if look := self._look(place, ports_s, ports, above, whole=whole):
+                    yield node, look
+
+    def _places(self, nodes: Sequence[str]) -> Iterator[tuple[str, Place]]:
+        for node in nodes:
+            with suppress(OSError, ValueError):
+                if place := self.place(node):
+                    yield node, place
 
     def close(self) -> None:
         """Close what reads the ports."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from edgebed.core.quantities import bytes_text
+from edgebed.core.quantities import bytes_text, ms_text
 from edgebed.emulation.cpu_caps import CPU_PERIOD_US, is_cap_held
 from edgebed.emulation.resources import CgroupUsage, account
 
@@ -97,6 +97,10 @@ def differences(
     """Yield what is not as it was set: caps of CPU in cores and of memory, and what `limits` the far end of a link."""
     if usage.throttled_s is not None and not is_cap_held(cpus, usage.cpu_limit_cores):
         yield f"CPU cap: its cgroup held {_cores(usage.cpu_limit_cores)}, where {_cores(cpus)} had been set"
+    if usage.cpu_burst_us:
+        yield f"CPU cap: its cgroup could save {_ms(usage.cpu_burst_us)} of CPU time for bursts"
+    if usage.cpu_period_us not in (None, CPU_PERIOD_US):
+        yield f"CPU cap: its cgroup had periods of {_ms(usage.cpu_period_us)}, where {_ms(CPU_PERIOD_US)} had been set"
     held = usage.memory_limit_bytes
     if usage.working_set_bytes is not None and not _is_memory_held(memory_bytes, held):
         yield f"memory: its cgroup held {_memory(held)}, where {_memory(memory_bytes)} had been set"
@@ -135,6 +139,10 @@ def counters_alone(folders: Mapping[str, Path]) -> dict[str, Path]:
 def periods_s(periods: int) -> float:
     """The time of so many periods of a CPU cap, in seconds."""
     return periods * CPU_PERIOD_US * 1e-6
+
+
+def _ms(time_us: int | None) -> str:
+    return ms_text(1e-6 * (time_us or 0))
 
 
 def _cores(cpus: float | None) -> str:

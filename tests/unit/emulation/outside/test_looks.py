@@ -57,6 +57,33 @@ def test_caps_that_are_not_those_that_were_set_differ(version, tmp_path):
 
 
 @both
+def test_a_cap_that_is_given_out_otherwise_differs(version, tmp_path):
+    """It may add up to as much, and let a node compute for a whole second at once."""
+    saving, slow = version(tmp_path / "1"), version(tmp_path / "2", quota="100000")
+    folder = saving.get("", saving.get("cpu"))
+    (folder / ("cpu.max.burst" if "" in saving else "cpu.cfs_burst_us")).write_text("50000\n")
+    if "" in slow:
+        (slow[""] / "cpu.max").write_text("100000 1000000\n")
+    else:
+        (slow["cpu"] / "cpu.cfs_period_us").write_text("1000000\n")
+
+    assert looked(saving).differences == ("CPU cap: its cgroup could save 50 ms of CPU time for bursts",)
+    assert looked(slow).differences == ("CPU cap: its cgroup had periods of 1,000 ms, where 100 ms had been set",)
+
+
+def test_a_node_that_cannot_be_looked_at_hides_no_other(tmp_path):
+    """It may be going just then."""
+    place = Place("life", version_2(tmp_path), cpus=0.1, memory_bytes=400 * MIB)
+
+    def where(node):
+        if node == "edge-0":
+            raise FileNotFoundError(node)
+        return place
+
+    assert [node for node, _ in KernelSight(where, lambda: None).look(["edge-0", "edge-1"], whole=True)] == ["edge-1"]
+
+
+@both
 def test_a_quota_above_is_found_with_its_periods(version, tmp_path):
     """On the trial's own cgroup, or wherever it is lowest."""
     folders = version(tmp_path, above="15000")
