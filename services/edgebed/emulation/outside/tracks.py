@@ -102,7 +102,7 @@ class Track:
         self.whole += 1
         self.stopped += look.is_stopped
         self.mtu = self.mtu or look.mtu
-        turned = f"MTU: the far end of its link had one of {look.mtu or 0:,} bytes, at first of {self.mtu or 0:,}"
+        turned = f"link: its far end had an MTU of {look.mtu or 0:,} bytes, at first of {self.mtu or 0:,}"
         self.lasting.add((*look.differences, *([turned] if look.mtu not in (None, self.mtu) else [])), look.since_s)
         above, before = look.above, self.last.above if self.last else None
         if above and before and above.cgroup == before.cgroup:

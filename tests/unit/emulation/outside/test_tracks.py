@@ -130,7 +130,7 @@ def test_an_mtu_that_is_put_back_has_differed() -> None:
     (seen,) = tracked(*(look(BEGAN_S + t / 2, mtu=mtu) for t, mtu in enumerate(mtus))).at_the_end(BEGAN_S + 9.0)
 
     assert (seen.differed, seen.mtu) == (2, None)
-    assert seen.differences == ("MTU: the far end of its link had one of 600 bytes, at first of 1,500",)
+    assert seen.differences == ("link: its far end had an MTU of 600 bytes, at first of 1,500",)
 
 
 def test_a_difference_that_varies_is_one() -> None:
