@@ -219,6 +219,14 @@ def other_mtu_at_the_far_end(trial: Trial, mtu: float) -> None:
         ip.link("set", index=index, mtu=round(mtu))
 
 
+def far_mtu_put_back(trial: Trial, for_s: float) -> None:
+    """The bridge's port takes smaller packets for a while, and no look at the end shows it."""
+    with trial.port_of(VICTIM) as (ip, index):
+        ip.link("set", index=index, mtu=600)
+        trial.goes_on(for_s)
+        ip.link("set", index=index, mtu=1500)
+
+
 def cable_out(trial: Trial, for_s: float) -> None:
     """The bridge's port is down for a while, again and again."""
     while trial.goes_on(2.0):
@@ -231,6 +239,24 @@ def cable_out(trial: Trial, for_s: float) -> None:
 def other_cap(trial: Trial, share: float) -> None:
     """The node's own CPU cap is another one."""
     write_quota(trial.cgroup(VICTIM, "cpu"), share * CAP)
+
+
+def other_period(trial: Trial, period_s: float) -> None:
+    """The node has its share of longer periods: it computes for longer at once, and rests for longer."""
+    folder, period_us = trial.cgroup(VICTIM, "cpu"), round(period_s * 1e6)
+    quota_us = round(CAP * period_us)
+    if (folder / "cpu.max").exists():
+        (folder / "cpu.max").write_text(f"{quota_us} {period_us}")
+    else:
+        (folder / "cpu.cfs_period_us").write_text(str(period_us))
+        (folder / "cpu.cfs_quota_us").write_text(str(quota_us))
+
+
+def saved_for_bursts(trial: Trial, share: float) -> None:
+    """What the node does not use of its cap it may use later."""
+    folder, burst_us = trial.cgroup(VICTIM, "cpu"), round(share * CAP * 100_000)
+    file = next(file for file in ("cpu.max.burst", "cpu.cfs_burst_us") if (folder / file).exists())
+    (folder / file).write_text(str(burst_us))
 
 
 def cap_that_alternates(trial: Trial, swing: float) -> None:
@@ -460,10 +486,13 @@ ATTACKS: tuple[Attack, ...] = (
     Attack(no_queue, "links", (0.0, 3.0, 6.0), ("link",)),
     Attack(other_mtu, "both", (1200, 800, 400), ("link",)),
     Attack(other_mtu_at_the_far_end, "both", (1200, 800, 400), ("link",)),
+    Attack(far_mtu_put_back, "both", (2.0, 4.0, 8.0), ("link",)),
     Attack(cable_out, "links", (0.5, 1.0, 3.0), ("link",)),
     Attack(other_cap, "caps", (1.3, 2.0, 5.0), ("CPU cap",)),
     Attack(other_cap, "both", (0.7, 0.5, 0.2), ("CPU cap",)),
     Attack(cap_that_alternates, "caps", (0.3, 0.6, 0.9), ("CPU cap",)),
+    Attack(other_period, "caps", (0.2, 0.5, 1.0), ("CPU cap",)),
+    Attack(saved_for_bursts, "caps", (0.2, 0.5, 1.0), ("CPU cap",)),
     Attack(parents_cap, "caps", (0.7, 0.5, 0.35), ("CPU cap", "host CPU")),
     Attack(parents_cap_on_off, "caps", (0.3, 0.5, 0.7), ("CPU cap", "host CPU")),
     Attack(stopped_in_bursts, "caps", (0.2, 0.5, 0.8), ("stopped",)),
