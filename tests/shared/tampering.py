@@ -243,13 +243,7 @@ def other_cap(trial: Trial, share: float) -> None:
 
 def other_period(trial: Trial, period_s: float) -> None:
     """The node has its share of longer periods: it computes for longer at once, and rests for longer."""
-    folder, period_us = trial.cgroup(VICTIM, "cpu"), round(period_s * 1e6)
-    quota_us = round(CAP * period_us)
-    if (folder / "cpu.max").exists():
-        (folder / "cpu.max").write_text(f"{quota_us} {period_us}")
-    else:
-        (folder / "cpu.cfs_period_us").write_text(str(period_us))
-        (folder / "cpu.cfs_quota_us").write_text(str(quota_us))
+    write_quota(trial.cgroup(VICTIM, "cpu"), CAP, round(period_s * 1e6))
 
 
 def saved_for_bursts(trial: Trial, share: float) -> None:
@@ -294,13 +288,13 @@ def quotas_above(trial: Trial) -> Iterator[Callable[[float | None], None]]:
             write_quota(folder, None)
 
 
-def write_quota(folder: Path, cpus: float | None) -> None:
-    """Hold a cgroup to so many cores."""
-    period_us = 100_000
+def write_quota(folder: Path, cpus: float | None, period_us: int = 100_000) -> None:
+    """Hold a cgroup to so many cores, in periods no shorter than they are."""
     quota = "max" if cpus is None else str(max(1000, round(cpus * period_us)))
     if (folder / "cpu.max").exists():
         (folder / "cpu.max").write_text(f"{quota} {period_us}")
     else:
+        (folder / "cpu.cfs_period_us").write_text(str(period_us))
         (folder / "cpu.cfs_quota_us").write_text("-1" if cpus is None else quota)
 
 
