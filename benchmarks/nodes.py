@@ -30,7 +30,7 @@ SETTLE_S = 4.0
 
 def measure(*, quick: bool) -> dict[str, Any]:
     """CPU milliseconds of a step and of bare gradients, and the worker's private memory in bytes."""
-    steps, settle_s, seconds = (100, 0.5, 1.0) if quick else (500, SETTLE_S, 8.0)
+    steps, settle_s, seconds = (20, 0.2, 0.5) if quick else (500, SETTLE_S, 8.0)
     bare_ms = {
         "the same model": _bare_cpu_ms(models.build("cnn", (1, 28, 28), 10), steps),
         "plain layers": _bare_cpu_ms(plain_layers(), steps),
