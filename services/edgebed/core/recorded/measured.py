@@ -145,9 +145,9 @@ class Usage(Record):
     memory_held_bytes: Count | None = None
     """The memory cap that its own cgroup holds."""
     differed: Count = 0
-    """Looks of the node at its own cgroup until now, one a second, that found another cap than was set."""
+    """Looks of the node at its own cgroup until now, one a second, that found another CPU cap than was set."""
     differences: tuple[str, ...] = ()
-    """What differed, the first time for each cap."""
+    """What differed, the first time."""
     uplink_bytes: Count | None = None
     """Bytes sent on the wire through the node's own interface; None where it has none."""
     downlink_bytes: Count | None = None

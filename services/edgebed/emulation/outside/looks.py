@@ -95,17 +95,22 @@ def differences(
     usage: CgroupUsage, cpus: float | None, memory_bytes: int | None, limits: Iterable[str]
 ) -> Iterator[str]:
     """Yield what is not as it was set: caps of CPU in cores and of memory, and what `limits` the far end of a link."""
+    yield from cpu_differences(usage, cpus)
+    held = usage.memory_limit_bytes
+    if usage.working_set_bytes is not None and not is_memory_held(memory_bytes, held):
+        yield f"memory: its cgroup held {_memory(held)}, where {_memory(memory_bytes)} had been set"
+    for limit in limits:
+        yield f"link: {limit}, at the far end of its link"
+
+
+def cpu_differences(usage: CgroupUsage, cpus: float | None) -> Iterator[str]:
+    """Yield what of a CPU cap, in cores, is not as it was set."""
     if usage.throttled_s is not None and not is_cap_held(cpus, usage.cpu_limit_cores):
         yield f"CPU cap: its cgroup held {_cores(usage.cpu_limit_cores)}, where {_cores(cpus)} had been set"
     if usage.cpu_burst_us:
         yield f"CPU cap: its cgroup could save {_ms(usage.cpu_burst_us)} of CPU time for bursts"
     if usage.cpu_period_us not in (None, CPU_PERIOD_US):
         yield f"CPU cap: its cgroup had periods of {_ms(usage.cpu_period_us)}, where {_ms(CPU_PERIOD_US)} had been set"
-    held = usage.memory_limit_bytes
-    if usage.working_set_bytes is not None and not _is_memory_held(memory_bytes, held):
-        yield f"memory: its cgroup held {_memory(held)}, where {_memory(memory_bytes)} had been set"
-    for limit in limits:
-        yield f"link: {limit}, at the far end of its link"
 
 
 def lowest_above(folder: Path) -> Quota | None:
@@ -153,7 +158,8 @@ def _memory(size_bytes: int | None) -> str:
     return "no cap" if size_bytes is None else bytes_text(size_bytes)
 
 
-def _is_memory_held(asked: int | None, held: int | None) -> bool:
+def is_memory_held(asked: int | None, held: int | None) -> bool:
+    """Whether the kernel holds the memory cap that was asked for, to the page; in bytes, None: no cap."""
     if asked is None or held is None:
         return asked == held
     return abs(held - asked) <= PAGE_BYTES_MAX

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import WorkerPlan
-from edgebed.core.quantities import ms_text, rate_text
+from edgebed.core.quantities import bytes_text, ms_text, rate_text
 from edgebed.core.recorded.measured import HOST_LOAD_S
+from edgebed.emulation.outside.looks import is_memory_held
 from edgebed.journal.verdict.busiest import WINDOWS_MIN
 from edgebed.journal.verdict.findings import (
     BUSY_MIN,
@@ -162,8 +163,17 @@ def _gradient_times(node: Judged, phases: records.Phases | None) -> tuple[float,
 
 
 def memory(trial: Observed) -> Iterator[Finding]:
-    """Rule: no node used more memory than its device has."""
+    """Rule: no node used more memory than its device has, nor did its cgroup hold another cap at last."""
     for nodes in trial.classes():
+        known = [node for node in nodes if node.plan.memory_bytes and node.row.memory_held_bytes]
+        other = [node for node in known if not is_memory_held(node.plan.memory_bytes, node.row.memory_held_bytes)]
+        if other:
+            held, asked = (
+                bytes_text(each or 0) for each in (other[0].row.memory_held_bytes, other[0].plan.memory_bytes)
+            )
+            yield Finding(
+                f"memory: the kernel holds {held} for {of_class(other, nodes)}, asked {asked}; find who changed it"
+            )
         shares = {node.name: (node.row.memory_bytes or 0) / node.plan.memory_bytes
                   for node in nodes if node.plan.memory_bytes}  # fmt: skip
         over = [node for node in nodes if shares.get(node.name, 0.0) > 1.0 and not trial.was_done(node, "memory")]

@@ -131,9 +131,9 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int | None = None
     """The node's peak memory."""
     caps_differed: int = 0
-    """Number of the node's looks at its own cgroup, one a second, that found another cap than was set."""
+    """Number of the node's looks at its own cgroup, one a second, that found another CPU cap than was set."""
     caps_problems: tuple[str, ...] = ()
-    """What differed, the first of each cap."""
+    """What differed, the first of each cause."""
 
 
 def rows_of(plan: Plan, series: Series) -> tuple[NodeConditions, ...]:

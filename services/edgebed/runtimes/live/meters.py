@@ -22,8 +22,8 @@ from edgebed.core.framing import MTU, burst_bytes, wire_bytes
 from edgebed.core.plan import Injection, LinkPlan, NodePlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.netlink import LinkReader, Queue
-from edgebed.emulation.outside.looks import Lasting, differences
-from edgebed.emulation.resources import ROOT, CgroupUsage, account, cgroup_folders, private_bytes
+from edgebed.emulation.outside.looks import Lasting, cpu_differences
+from edgebed.emulation.resources import ROOT, account, cgroup_folders, private_bytes
 from edgebed.emulation.transfer_time import transfer_s
 from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
 from edgebed.journal.verdict.presence import told_after_s
@@ -116,9 +116,8 @@ class UsageMeter:
         `gaps` notices when the node stands still.
         """
         self.name = plan.node
-        self.memory_cap_bytes = plan.memory_bytes
         self.lasting = Lasting()
-        """How the caps of the node's own cgroup differed from what was asked for."""
+        """How the CPU cap of the node's own cgroup differed from what was asked for."""
         self.device = device
         self.life = life
         self.root = root
@@ -153,10 +152,7 @@ class UsageMeter:
         """The usage, whenever a tenth of the time has been added, or ten seconds, and at the end."""
         if began_s is None:
             return
-        cgroup = account(self.folders)
-        if self.folders:
-            self.lasting.add(differences(cgroup, self.device.cpus, self.memory_cap_bytes, ()), now)
-        reading = self._look(now, cgroup)
+        reading = self._look(now)
         self._look_at_link(began_s)
         if self.before is None:
             self.next_s = now + told_after_s(0.0) - EARLY_S
@@ -169,9 +165,12 @@ class UsageMeter:
         is_last = self.life.stop is not None
         if self.usage.time_s > 0.0 and (now >= self.next_s or is_last):
             self.next_s = now + told_after_s(self.usage.time_s) - EARLY_S
-            yield self._record(now, cgroup, is_last=is_last)
+            yield self._record(now, is_last)
 
-    def _look(self, now: float, cgroup: CgroupUsage) -> Reading:
+    def _look(self, now: float) -> Reading:
+        cgroup = account({name: folder for name, folder in self.folders.items() if name in ("", "cpu")})
+        if self.folders:
+            self.lasting.add(cpu_differences(cgroup, self.device.cpus), now)
         return Reading(
             t=now,
             cpu_s=time.process_time(),
@@ -188,8 +187,8 @@ class UsageMeter:
                 self.threads_ns[thread.name] = int((thread / "schedstat").read_bytes().split()[1])
         return sum(self.threads_ns.values()) * 1e-9 if self.threads_ns else None
 
-    def _record(self, now: float, cgroup: CgroupUsage, *, is_last: bool) -> records.Usage:
-        stopped_s = self.gaps.stopped_s
+    def _record(self, now: float, is_last: bool) -> records.Usage:
+        cgroup, stopped_s = account(self.folders), self.gaps.stopped_s
         memory_bytes = cgroup.peak_bytes or cgroup.working_set_bytes
         if not self.folders and (now >= self.next_memory_s or is_last):
             memory_bytes = private_bytes(os.getpid(), self.root)

@@ -389,12 +389,20 @@ def test_a_cap_that_nothing_holds_is_judged_by_the_mean(cpu_s, verdict):
 
 def test_a_cap_changed_behind_its_back_is_found():
     """The node looks at its own cgroup once a second, whatever that holds in the end."""
-    text = "memory: its cgroup held no cap, where 400 MB had been set"
+    text = "CPU cap: its cgroup held no cap, where 0.5 cores had been set"
     changed = usage(throttled_s=0.0, cpus_held=0.5, differed=3, differences=(text,))
     found = judge(plan_of(cpus=0.5), series_of([changed], WELL))
 
-    assert (found.verdict, found.causes) == ("degraded", ("memory",))
-    assert "its cgroup held no cap, where 400 MB had been set; so it was in 3 looks of its own" in found.reasons[0]
+    assert (found.verdict, found.causes) == ("degraded", ("CPU cap",))
+    assert "its cgroup held no cap, where 0.5 cores had been set; so it was in 3 looks of its own" in found.reasons[0]
+
+
+@pytest.mark.parametrize(("held_bytes", "verdict"), [(GIB, "trusted"), (GIB + 4000, "trusted"), (2 * GIB, "degraded")])
+def test_a_memory_cap_that_is_another_one_in_the_end_is_found(held_bytes, verdict):
+    """By the node itself, which alone sees it on another host; to the page."""
+    judged = verdict_on(plan_of(memory_bytes=GIB), usage(memory_bytes=1, memory_held_bytes=held_bytes))
+
+    assert judged == (verdict, ["memory"] if verdict == "degraded" else [])
 
 
 @pytest.mark.parametrize(("memory_bytes", "verdict"), [(GIB, "trusted"), (GIB + 1, "degraded")])
