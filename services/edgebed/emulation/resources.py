@@ -87,17 +87,11 @@ def account(folders: Mapping[str, Path]) -> CgroupUsage:
     return _read_v1(folders.get("cpu"), folders.get("cpuacct"), folders.get("memory"))
 
 
-def throttled_s(folders: Mapping[str, Path], waking_s: float = 0.0) -> float | None:
-    """Seconds for which the CPU cap of the cgroup with these folders has held it back so far; None: not known.
-
-    With `waking_s` for each period in which it did.
-    """
-    folder = folders.get("", folders.get("cpu"))
-    stat = _keyed(folder / "cpu.stat") if folder else {}
-    for name, unit in (("throttled_usec", 1e-6), ("throttled_time", 1e-9)):
-        if name in stat:
-            return stat[name] * unit + stat.get("nr_throttled", 0) * waking_s
-    return None
+def throttled_s(folders: Mapping[str, Path]) -> float | None:
+    """Seconds for which the CPU cap of the cgroup with these folders has held it back so far; None: not known."""
+    if "" in folders:
+        return _scaled(_keyed(folders[""] / "cpu.stat").get("throttled_usec"), 1e-6)
+    return _scaled(_keyed(folders["cpu"] / "cpu.stat").get("throttled_time"), 1e-9) if "cpu" in folders else None
 
 
 def is_frozen(folders: Mapping[str, Path]) -> bool:

@@ -232,9 +232,9 @@ class Cap:
         self.held_back = HeldBack({"": folder}, lambda: cpus, lambda: self.cpu_s)
         self.now(0.0)
 
-    def now(self, throttled_s, cpu_s=0.0, times=0):
-        """So far it was held back for so long, and so often, and has computed for so long."""
-        self.file.write_text(f"nr_throttled {times}\nthrottled_usec {round(throttled_s * 1e6)}\n")
+    def now(self, throttled_s, cpu_s=0.0):
+        """So far it was held back for so long, and has computed for so long."""
+        self.file.write_text(f"throttled_usec {round(throttled_s * 1e6)}\n")
         self.cpu_s = cpu_s
 
 
@@ -252,16 +252,6 @@ def test_what_a_cap_took_of_a_stretch_of_time_is_known_between_two_looks(tmp_pat
     assert within(1.95, 2.0) == pytest.approx((0.05, 0.0))
     assert within(0.0, 9.0) == pytest.approx((1.2, 0.3))
     assert within(2.0, 2.0) == (0.0, 0.0)
-
-
-def test_whenever_a_cap_lets_a_node_go_it_waits_for_a_core_again(tmp_path):
-    """As any that is woken up; a message that takes three periods to be handled is held up three times."""
-    cap = Cap(tmp_path, cpus=0.02)
-    cap.held_back.look(1.0)
-    cap.now(0.28, 0.006, times=3)
-    cap.held_back.look(1.3)
-
-    assert cap.held_back.within(1.0, 1.3) == pytest.approx((0.295, 0.005))
 
 
 def test_a_look_at_what_has_begun_before_leaves_what_came_before_that_aside(tmp_path):

@@ -14,8 +14,6 @@ from typing import NamedTuple
 
 from edgebed.emulation.resources import throttled_s
 
-WAKING_S = 0.005
-"""Seconds until a thread has a core again when its cap lets it go: another's slice, on a host that has cores."""
 LOOKS_MAX = 8192
 """Looks that are remembered: some seconds of a server that a hundred workers keep busy."""
 
@@ -25,7 +23,6 @@ class Look(NamedTuple):
 
     t: float
     throttled_s: float
-    """With the time until a thread has a core again, each time."""
     computed_s: float
 
 
@@ -55,7 +52,7 @@ class HeldBack:
         before = self.looks[-1] if self.looks else Look(-math.inf, 0.0, 0.0)
         throttled, computed = before.throttled_s, self.computed_s()
         if self.folders and self.cpus() is not None:
-            throttled = throttled_s(self.folders, WAKING_S) or throttled
+            throttled = throttled_s(self.folders) or throttled
         if since_s is not None and before.t < since_s < now:
             least = (
                 max(old, new - (now - since_s)) for old, new in zip(before[1:], (throttled, computed), strict=True)
