@@ -228,8 +228,8 @@ class Cap:
 
     def __init__(self, folder, cpus=0.05):
         self.file = folder / "cpu.stat"
-        self.cpu_s = 0.0
-        self.held_back = HeldBack({"": folder}, lambda: cpus, lambda: self.cpu_s)
+        self.cpu_s = self.read_s = 0.0
+        self.held_back = HeldBack({"": folder}, lambda: cpus, lambda: self.read_s, lambda: self.cpu_s)
         self.now(0.0)
 
     def now(self, throttled_s, cpu_s=0.0):
@@ -252,6 +252,18 @@ def test_what_a_cap_took_of_a_stretch_of_time_is_known_between_two_looks(tmp_pat
     assert within(1.95, 2.0) == pytest.approx((0.05, 0.0))
     assert within(0.0, 9.0) == pytest.approx((1.2, 0.3))
     assert within(2.0, 2.0) == (0.0, 0.0)
+
+
+def test_a_node_that_is_held_back_while_it_looks_was_held_back_after_the_time_it_looked_for(tmp_path):
+    """It asked for the time, then its cap held it back, then it read how long: none of that was before."""
+    cap = Cap(tmp_path, cpus=0.02)
+    cap.held_back.look(1.0)
+    cap.now(0.098)
+    cap.read_s = 1.1
+    cap.held_back.look(1.002)
+    cap.held_back.look(1.1)
+
+    assert cap.held_back.within(1.003, 1.1) == pytest.approx((0.097, 0.0))
 
 
 def test_a_look_at_what_has_begun_before_leaves_what_came_before_that_aside(tmp_path):
@@ -301,7 +313,7 @@ def test_no_stretch_of_time_is_explained_by_more_than_passed(tmp_path_factory, s
 
 def test_a_server_that_runs_for_days_remembers_its_last_looks(tmp_path):
     """Not all of them."""
-    held_back = HeldBack({}, lambda: None, lambda: 0.0)
+    held_back = HeldBack({}, lambda: None, lambda: 0.0, lambda: 0.0)
     for number in range(30_000):
         held_back.look(number / 1000)
 
@@ -337,7 +349,7 @@ def test_what_a_cap_took_long_after_a_message_left_explains_nothing_of_it(tmp_pa
 
 def test_a_server_tells_how_long_it_computed_while_a_push_waited():
     """That is its own time, and what it waited for a core itself is not."""
-    held_back = HeldBack({}, lambda: None, iter((0.0, 0.03, 0.5)).__next__)
+    held_back = HeldBack({}, lambda: None, lambda: 0.0, iter((0.0, 0.03, 0.5)).__next__)
     meter = transfers_meter({"edge-0": TEN_MBIT}, name="server", role="server", held_back=held_back)
     held_back.look(0.9)
     meter.received(1.5, push(), 12_700)

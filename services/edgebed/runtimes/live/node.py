@@ -271,7 +271,7 @@ def _build(
     if any(link.shaped for link in (plan.link, *links.values())):
         metering.transfers = TransfersMeter(
             plan, life, links, delay=here.delay, mtu=_mtu(here, reader),
-            held_back=HeldBack(usage.folders, lambda: device.cpus),
+            held_back=HeldBack(usage.folders, lambda: device.cpus, life.now),
             connections=connections_seen if here.links_by_kernel else None,
         )  # fmt: skip
         metering.meters.append(metering.transfers)
