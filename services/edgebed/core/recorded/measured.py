@@ -210,7 +210,7 @@ class Seen(Record):
     looks: Count = 0
     """Looks until now in all, where any found it stopped."""
     differed: Count = 0
-    """Looks until now, some two a second, that found something which edgebed had not set so, for a second or more."""
+    """Looks until now, some five a second, that found something which edgebed had not set so, for a second or more."""
     differences: tuple[str, ...] = ()
     """What was found so, the first of each kind."""
     unread: tuple[str, ...] = ()

@@ -1,8 +1,9 @@
 """Looks at nodes from outside while they train: a thread of the controller.
 
-About twice a second it looks at all of them, at moments that are drawn, so that nothing regular falls between; at the
-counters of one that has just told its own account, at once. It takes a fiftieth of a core at most: where a round takes
-longer, as of more than some fifty nodes, rounds are further apart.
+About five times a second it looks at all of them, at moments that are drawn, so that nothing regular falls between: who
+is stopped for a fifth of the time is found stopped in a training of a few seconds. At the counters of one that has just
+told its own account it looks at once. It takes a fiftieth of a core at most: where a round takes longer, as of more
+than some twenty nodes, rounds are further apart.
 """
 
 import queue
@@ -18,7 +19,7 @@ from edgebed.core.recorded.record import Record
 from edgebed.emulation.outside.looks import Look, Sight
 from edgebed.emulation.outside.tracks import Told, Track
 
-ROUND_S = (0.25, 0.75)
+ROUND_S = (0.1, 0.3)
 """Seconds between two rounds, each as likely."""
 SHARE_MAX = 0.02
 """Share of a core that rounds may take."""

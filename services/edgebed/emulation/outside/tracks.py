@@ -19,7 +19,7 @@ from edgebed.core.framing import MTU
 from edgebed.core.recorded.measured import Seen
 from edgebed.emulation.outside.looks import Lasting, Look, Quota, periods_s
 
-LOOKS_MAX = 90
+LOOKS_MAX = 200
 """Looks that are kept: a node tells of itself every ten seconds, later on a busy machine."""
 SLACK_S = 0.25
 """Seconds that may lie between a node's reading its counters and its writing down the time: a node with a cap of 0.02

@@ -88,8 +88,10 @@ def cap_held(trial: Observed) -> Iterator[Finding]:
     for nodes in trial.classes():
         found: dict[str, list[Judged]] = {}
         for node in nodes:
+            seen = {text for life in trial.seen.get(node.name, ()) for text in life.last.differences}
             for text in node.row.caps_problems:
-                found.setdefault(text, []).append(node)
+                if text not in seen:  # else it is told as seen from outside
+                    found.setdefault(text, []).append(node)
         for text, wrong in found.items():
             cause, _, what = text.partition(": ")
             yield Finding(
