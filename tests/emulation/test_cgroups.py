@@ -16,8 +16,8 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
 from edgebed.core.process_names import process_name
 from edgebed.emulation import cgroups, means
+from edgebed.emulation.caps import cpu_quota_us
 from edgebed.emulation.cgroups import PREFIX, Cgroups, enter, mounts, remove_leftovers
-from edgebed.emulation.cpu_caps import cpu_quota_us
 
 pytestmark = [pytest.mark.process, pytest.mark.alone]  # it measures in wall-clock time
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import NodePlan
 from edgebed.core.process_names import is_running, own_process_name
-from edgebed.emulation.cpu_caps import CPU_PERIOD_US, cpu_quota_us, is_cap_held
+from edgebed.emulation.caps import CPU_PERIOD_US, cpu_quota_us, is_cap_held
 from edgebed.emulation.resources import ROOT, CgroupUsage, account, cgroup_usage, processes
 
 CAP_S_MAX = 30.0  # a busy engine has hundreds of caps to set

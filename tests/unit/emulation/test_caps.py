@@ -6,8 +6,8 @@ import pytest
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.emulation import cgroups
+from edgebed.emulation.caps import is_cap_held, starting_cpus
 from edgebed.emulation.cgroups import wait_until_capped
-from edgebed.emulation.cpu_caps import is_cap_held, starting_cpus
 
 STAT = "nr_periods 40\nnr_throttled 10\nthrottled_{unit} 1500000\n"
 

@@ -6,7 +6,7 @@ bandwidth control: Turner, Rao and Rao, "CPU bandwidth control for CFS", Linux S
 
 import math
 
-from edgebed.emulation.cpu_caps import CPU_PERIOD_US
+from edgebed.emulation.caps import CPU_PERIOD_US
 
 PERIOD_S = CPU_PERIOD_US / 1e6
 ROUNDING_S = 1e-9

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from edgebed.core.quantities import bytes_text, ms_text
-from edgebed.emulation.cpu_caps import CPU_PERIOD_US, is_cap_held
+from edgebed.emulation.caps import CPU_PERIOD_US, is_cap_held, is_memory_held
 from edgebed.emulation.resources import CgroupUsage, account
 
-PAGE_BYTES_MAX = 65_536
-"""The kernel holds a memory cap to a page, which has up to so many bytes."""
 LASTS_S = 1.0
 """Seconds for which something must differ to count: a fault changes a cap a moment before or after that is known."""
 
@@ -156,10 +154,3 @@ def _cores(cpus: float | None) -> str:
 
 def _memory(size_bytes: int | None) -> str:
     return "no cap" if size_bytes is None else bytes_text(size_bytes)
-
-
-def is_memory_held(asked: int | None, held: int | None) -> bool:
-    """Whether the kernel holds the memory cap that was asked for, to the page; in bytes, None: no cap."""
-    if asked is None or held is None:
-        return asked == held
-    return abs(held - asked) <= PAGE_BYTES_MAX

@@ -11,7 +11,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import WorkerPlan
 from edgebed.core.quantities import bytes_text, ms_text, rate_text
 from edgebed.core.recorded.measured import HOST_LOAD_S
-from edgebed.emulation.outside.looks import is_memory_held
+from edgebed.emulation.caps import is_memory_held
 from edgebed.journal.verdict.busiest import WINDOWS_MIN
 from edgebed.journal.verdict.findings import (
     BUSY_MIN,

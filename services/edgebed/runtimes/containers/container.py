@@ -22,7 +22,7 @@ from docker.errors import APIError, DockerException
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
 from edgebed.core.plan import Injection, NodePlan
-from edgebed.emulation.cpu_caps import starting_cpus
+from edgebed.emulation.caps import starting_cpus
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import explained

@@ -11,7 +11,7 @@ from typing import Any
 from docker.types import Mount
 
 from edgebed.core.plan import NodePlan, Security
-from edgebed.emulation.cpu_caps import CPU_PERIOD_US, cpu_quota_us, starting_cpus
+from edgebed.emulation.caps import CPU_PERIOD_US, cpu_quota_us, starting_cpus
 from edgebed.emulation.readback import Delay, Mechanism
 from edgebed.runtimes.containers.server_volume import MOUNTED_AT
 

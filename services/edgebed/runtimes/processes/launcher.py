@@ -29,8 +29,8 @@ from edgebed.core.last_words import last_line, out_of_memory
 from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, Plan
 from edgebed.core.records import Clock
 from edgebed.core.runtimes import Emulation
+from edgebed.emulation.caps import starting_cpus
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
-from edgebed.emulation.cpu_caps import starting_cpus
 from edgebed.emulation.host_load import HostProbe
 from edgebed.emulation.local import local_mechanisms
 from edgebed.emulation.namespaces import Namespaces, SwitchEndedError

@@ -1,9 +1,10 @@
-"""A CPU cap in the kernel's terms: a quota of each period. Pure."""
+"""Caps in the kernel's terms: of CPU time a quota of each period, of memory whole pages. Pure."""
 
 CPU_PERIOD_US = 100_000
 CPU_QUOTA_US_MIN = 1_000  # the least that the kernel accepts
 CPUS_TOLERANCE = 0.001  # the kernel holds a cap to the microsecond of quota
 STARTING_CPUS = 1.0
+PAGE_BYTES_MAX = 65_536  # the largest page of any kernel
 
 
 def cpu_quota_us(cpus: float) -> int:
@@ -21,3 +22,10 @@ def is_cap_held(asked: float | None, held: float | None) -> bool:
     if asked is None or held is None:
         return asked == held
     return abs(held - max(asked, CPU_QUOTA_US_MIN / CPU_PERIOD_US)) <= CPUS_TOLERANCE
+
+
+def is_memory_held(asked: int | None, held: int | None) -> bool:
+    """Whether the kernel holds the memory cap that was asked for, to the page; in bytes, None: no cap."""
+    if asked is None or held is None:
+        return asked == held
+    return abs(held - asked) <= PAGE_BYTES_MAX
