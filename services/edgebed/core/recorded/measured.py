@@ -1,5 +1,7 @@
 """Records of what is measured: links, caps, usage, messages on their way, clocks, hosts; `records.py` lists all."""
 
+from collections.abc import Iterable
+
 from edgebed.core.recorded.record import Amount, Count, Record, Seconds, Share
 
 HOST_LOAD_S = 2.0
@@ -326,3 +328,11 @@ class HostLoad(Record):
     slew: Seconds | None = None
     """Seconds by which the clock gained, in a second, on the hardware's counter: a time service slews it. None: in a
     journal that is older."""
+
+
+def first_of_each(differences: Iterable[str]) -> dict[str, str]:
+    """The first of differences of each cause, by that cause; each is `cause: what`."""
+    found: dict[str, str] = {}
+    for text in differences:
+        found.setdefault(text.partition(":")[0], text)
+    return found

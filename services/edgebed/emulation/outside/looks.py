@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from edgebed.core.quantities import bytes_text, ms_text
+from edgebed.core.recorded.measured import first_of_each
 from edgebed.emulation.caps import CPU_PERIOD_US, is_cap_held, is_memory_held
 from edgebed.emulation.resources import CgroupUsage, account
 
@@ -67,9 +68,7 @@ class Lasting:
 
     def add(self, found: Iterable[str], now: float) -> None:
         """Take in what a look at `now` found, in seconds of any one clock, each as `cause: what`."""
-        texts = dict[str, str]()
-        for text in found:
-            texts.setdefault(text.partition(":")[0], text)
+        texts = first_of_each(found)
         self.since_s = {cause: self.since_s.get(cause, now) for cause in texts}
         lasting = [cause for cause, since_s in self.since_s.items() if now >= since_s + LASTS_S]
         self.differed += bool(lasting)

@@ -128,6 +128,11 @@ class Claim(NamedTuple):
     """Number of messages that it is about, which are judged where those of the class are enough; None: about none."""
 
     @property
+    def about(self) -> str:
+        """The class of its node, or its subject."""
+        return self.node.plan.device_class if self.node else self.subject
+
+    @property
     def share(self) -> float:
         """The share of the time owed that was observed."""
         return self.observed_s / self.owed_s if self.owed_s else 1.0
@@ -147,11 +152,9 @@ def _of_enough(claims: Sequence[Claim]) -> Iterator[Claim]:
     """The claims without those about so few messages of a class that nobody judges how long they took."""
     counts = defaultdict[tuple[str, str], float](float)
     for claim in claims:
-        if claim.node and claim.messages is not None:
-            counts[claim.node.plan.device_class, claim.condition] += claim.messages
+        counts[claim.about, claim.condition] += claim.messages or 0.0
     for claim in claims:
-        key = (claim.node.plan.device_class if claim.node else "", claim.condition)
-        if claim.messages is None or counts[key] >= MESSAGES_MIN:
+        if claim.messages is None or counts[claim.about, claim.condition] >= MESSAGES_MIN:
             yield claim
 
 
@@ -159,8 +162,7 @@ def evidence_of(claims: Iterable[Claim]) -> tuple[Evidence, ...]:
     """The claims by condition, class or host, and source."""
     members: dict[tuple[str, ...], list[Claim]] = {}
     for claim in claims:
-        subject = claim.node.plan.device_class if claim.node else claim.subject
-        members.setdefault((subject, claim.condition, claim.measured_by, claim.bound), []).append(claim)
+        members.setdefault((claim.about, claim.condition, claim.measured_by, claim.bound), []).append(claim)
     return tuple(_row(subject, alike) for (subject, *_), alike in members.items())
 
 
@@ -185,8 +187,7 @@ def unobserved(trial: Observed, claims: Iterable[Claim]) -> tuple[str, ...]:
     groups: dict[tuple[str, str], list[Claim]] = {}
     for claim in claims:
         if claim.share < OBSERVED_MIN and claim.missing:
-            subject = claim.node.plan.device_class if claim.node else claim.subject
-            groups.setdefault((subject, claim.missing), []).append(claim)
+            groups.setdefault((claim.about, claim.missing), []).append(claim)
     return tuple(_text(trial, subject, missing, alike) for (subject, missing), alike in groups.items())
 
 

@@ -3,7 +3,7 @@
 Pure, and without a judgement: `fidelity.py` judges these rows. None: not asked, or not measured.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -11,6 +11,7 @@ import msgspec
 from edgebed.core import records
 from edgebed.core.framing import MTU, burst_bytes
 from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.recorded.measured import first_of_each
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.journal.series import Series
 
@@ -180,7 +181,7 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         memory_held_bytes=ends[-1].memory_held_bytes if ends else None,
         memory_bytes=max((end.memory_bytes for end in ends if end.memory_bytes is not None), default=None),
         caps_differed=sum(end.differed for end in ends),
-        caps_problems=_first_of_each(text for end in ends for text in end.differences),
+        caps_problems=tuple(first_of_each(text for end in ends for text in end.differences).values()),
     )
 
 
@@ -259,15 +260,8 @@ def _differences(links: Sequence[records.Link]) -> tuple[str, ...]:
     """The first difference of each direction, and of the MTU, over all incarnations of a node and between them."""
     mtus = list(dict.fromkeys(link.mtu or MTU for link in links))
     between = [f"MTU: the interface takes packets of {mtu:,} bytes, in an earlier life of {mtus[0]:,}" for mtu in mtus]
-    return _first_of_each((*between[1:], *(each for link in links for each in link.differences)))
-
-
-def _first_of_each(texts: Iterable[str]) -> tuple[str, ...]:
-    """The first of these texts of each cause, which is what comes before its colon."""
-    found: dict[str, str] = {}
-    for text in texts:
-        found.setdefault(text.partition(":")[0], text)
-    return tuple(found.values())
+    texts = (*between[1:], *(each for link in links for each in link.differences))
+    return tuple(first_of_each(texts).values())
 
 
 def _total(values: Iterator[N | None]) -> N | None:

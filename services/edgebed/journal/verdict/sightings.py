@@ -6,6 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from edgebed.core import records
+from edgebed.core.recorded.measured import first_of_each
 from edgebed.journal.folds import Fold, on
 
 
@@ -79,12 +80,11 @@ def _together(watches: Sequence[Watch]) -> records.Seen:
     lines = [watch.last for watch in watches]
     held = [line for line in lines if line.cpus_above is not None]
     lowest = min(held, key=lambda line: line.cpus_above or 0.0) if held else lines[-1]
-    differences = {text.partition(":")[0]: text for line in reversed(lines) for text in reversed(line.differences)}
     return msgspec.structs.replace(
         lines[-1],
         above=lowest.above,
         cpus_above=lowest.cpus_above,
         above_s=sum(line.above_s for line in lines),
         differed=sum(line.differed for line in lines),
-        differences=tuple(reversed(differences.values())),
+        differences=tuple(first_of_each(text for line in lines for text in line.differences).values()),
     )

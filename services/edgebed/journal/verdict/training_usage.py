@@ -60,10 +60,8 @@ class TrainingUsage(Fold):
             return
         after_s, after = self.after[node]
         before_s, before = self.before.get(node, (0.0, NOTHING))
-        if before.cpu_s > after.cpu_s or before.time_s > after.time_s:  # of an earlier incarnation
-            before = NOTHING
-        if before is NOTHING:
-            before_s = after_s - after.time_s
+        if before is NOTHING or before.cpu_s > after.cpu_s or before.time_s > after.time_s:  # of an earlier incarnation
+            before_s, before = after_s - after.time_s, NOTHING
         share = min(1.0, max(0.0, (end_s - before_s) / (after_s - before_s))) if after_s > before_s else 1.0
         times = {name: _between(before, after, name, share) for name in TIMES}
         yield msgspec.structs.replace(last, differed=after.differed, differences=after.differences, **times)
