@@ -29,8 +29,9 @@ INFO_BYTES = 512  # more than any kernel fills; it says how much it has filled
 STATE_LISTEN = 10
 RECEIVED = struct.Struct("=128xQ4xI8xI")
 """tcpi_bytes_received (since Linux 4.1), tcpi_segs_in (4.2), tcpi_data_segs_in (4.6)."""
-COUNTERS = struct.Struct("=128xQ4xI24xQQ")
-"""tcpi_bytes_received, tcpi_segs_in, tcpi_busy_time and tcpi_rwnd_limited in microseconds (4.10)."""
+COUNTERS = struct.Struct("=24xI100xQ4xII20xQQ32xI")
+"""tcpi_unacked, tcpi_bytes_received, tcpi_segs_in, tcpi_notsent_bytes (4.6), tcpi_busy_time and tcpi_rwnd_limited in
+microseconds (4.10), tcpi_dsack_dups (4.19)."""
 PROGRESS = struct.Struct("=2xBB48xII60xQQ")
 """tcpi_retransmits, tcpi_probes, tcpi_last_data_recv, tcpi_last_ack_recv, tcpi_bytes_acked, tcpi_bytes_received."""
 
@@ -117,6 +118,10 @@ class TcpCounters(NamedTuple):
     """Seconds in which something that was sent had not been acknowledged, while the other end had room for more."""
     came_bytes: int
     """Bytes on the wire of all packets that came."""
+    repeated: int
+    """Packets sent again that the other end had already, as it says (RFC 2883)."""
+    is_waiting: bool
+    """Whether something is sent, or to be sent, and not acknowledged."""
 
 
 def counters(number: int) -> TcpCounters | None:
@@ -126,10 +131,11 @@ def counters(number: int) -> TcpCounters | None:
             return None
         try:
             info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
-            received, segments, busy_us, full_us = COUNTERS.unpack_from(info)
+            unacked, received, segments, unsent, busy_us, full_us, repeated = COUNTERS.unpack_from(info)
         except (OSError, struct.error):
             return None
-        return TcpCounters(inode, (busy_us - full_us) * 1e-6, received + segments * HEADER_BYTES)
+        came = received + segments * HEADER_BYTES
+        return TcpCounters(inode, (busy_us - full_us) * 1e-6, came, repeated, unacked + unsent > 0)
 
 
 class TcpProgress(NamedTuple):

@@ -13,7 +13,7 @@ from edgebed.emulation.tcp import TcpCounters
 from edgebed.roles.events import Send
 from edgebed.runtimes.live.meters import TransfersMeter
 from edgebed.runtimes.live.paced_link import HAND_OVER_S
-from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
+from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts, Sent
 from edgebed.runtimes.live.shell.held_back import LOOKS_MAX, HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.runtimes.timestamps import Leaving
@@ -383,7 +383,7 @@ class Kernel:
     """Connections to these nodes, of which the kernel says how long something was not acknowledged."""
 
     def __init__(self):
-        self.unacknowledged_s = {}
+        self.sent = {}
         self.came_bytes = 0
 
     def look(self):
@@ -395,16 +395,32 @@ def test_the_sender_tells_how_long_its_kernel_waited_for_the_other_one():
     kernel = Kernel()
     meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, connections=kernel)
     list(meter.read(0.0, 0.0))
-    for now, is_sent, so_far_s in ((1.0, True, 0.02), (2.0, False, 0.03), (3.0, False, 5.0), (4.0, True, 5.04)):
+    told = ((True, 0.02, True), (False, 0.05, True), (False, 0.06, False), (False, 5.0, True), (True, 5.04, False))
+    for now, (is_sent, so_far_s, is_waiting) in enumerate(told, start=1):
         if is_sent:
             meter.sent(now - 0.1, (now - 0.1, now - 0.1), "server", 12_700, paced=False)
-        kernel.unacknowledged_s["server"] = so_far_s
-        found = list(meter.read(now + 9.0 * (now == 4.0), 0.0))
+        kernel.sent["server"] = Sent(so_far_s, 0, is_waiting)
+        found = list(meter.read(now + 9.0 * (now == len(told)), 0.0))
     (record,) = found
 
     assert (record.name, record.direction, record.messages) == ("edge-0", "up", 0)
-    assert (record.unacknowledged, record.unacknowledged_s) == (2, pytest.approx(0.03 + 0.04))
+    assert (record.unacknowledged, record.unacknowledged_s) == (2, pytest.approx(0.06 + 0.04))
     assert record.unacknowledged_asked_s == pytest.approx(2 * wire_bytes(12_700) * 8 / 10e6, rel=1e-4)
+
+
+def test_packets_that_were_sent_again_though_they_had_come_take_their_time_of_the_link_as_asked():
+    """Three at first; the receiver tells of them when everything is acknowledged already."""
+    kernel = Kernel()
+    meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, connections=kernel)
+    list(meter.read(0.0, 0.0))
+    meter.sent(0.5, (0.5, 0.5), "server", 12_700, paced=False)
+    for now, repeated in ((1.0, 0), (2.0, 3)):
+        kernel.sent["server"] = Sent(0.02, repeated, is_waiting=False)
+        found = list(meter.read(now + 9.0 * (now == 2.0), 0.0))
+    (record,) = found
+
+    assert record.unacknowledged_s == pytest.approx(0.02)
+    assert record.repeated_s == pytest.approx(3 * 1514 * 8 / 10e6, abs=1e-6)
 
 
 def test_what_was_not_acknowledged_around_a_fault_of_a_link_is_left_out():
@@ -415,22 +431,22 @@ def test_what_was_not_acknowledged_around_a_fault_of_a_link_is_left_out():
     meter.inject(3.5, Injection(node="edge-0", action="heal"))
     for now in (1.0, 2.0, 3.0, 4.0):
         meter.sent(now - 0.1, (now - 0.1, now - 0.1), "server", 12_700, paced=False)
-        kernel.unacknowledged_s["server"] = now
+        kernel.sent["server"] = Sent(now, 1, is_waiting=True)
         assert not list(meter.read(now, 0.0))
 
 
 def test_connections_count_on_when_one_takes_the_place_of_another(monkeypatch):
     """What was seen of the one that ended stays; of the other all counts."""
-    told = {7: TcpCounters(1, 0.5, 1000)}
+    told = {7: TcpCounters(1, 0.5, 1000, 3, is_waiting=False)}
     monkeypatch.setattr("edgebed.runtimes.live.shell.connection_counts.counters", told.get)
     counts = ConnectionCounts(lambda: {"server": 7})
     counts.look()
-    told[7] = TcpCounters(1, 0.7, 1500)
+    told[7] = TcpCounters(1, 0.7, 1500, 4, is_waiting=False)
     counts.look()
-    told[7] = TcpCounters(2, 0.1, 300)
+    told[7] = TcpCounters(2, 0.1, 300, 1, is_waiting=True)
     counts.look()
     told.clear()
     counts.look()
 
-    assert counts.unacknowledged_s == {"server": pytest.approx(0.8)}
+    assert counts.sent == {"server": (pytest.approx(0.8), 5, True)}
     assert counts.came_bytes == 1800

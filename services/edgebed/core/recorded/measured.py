@@ -285,6 +285,9 @@ class Transfers(Record):
     that had room: no process at either end makes it longer."""
     unacknowledged_asked_s: Seconds = 0.0
     """Time that they would take, with the way back, on links exactly as asked, with nothing else on them."""
+    repeated_s: Seconds = 0.0
+    """Time that packets would take there which the sender's TCP sent again, though the receiver had them already: it
+    had not heard of them in the time that it had learnt to expect."""
 
 
 class Clock(Record):

@@ -183,7 +183,7 @@ def _late(trial: Observed, nodes: Sequence[Judged], direction: str) -> Iterator[
         for node, way in lot.members:
             explained.update(_explained(trial, node, way))
         left_s = late_s - sum(explained.values())
-        if left_s <= 0.0 or _not_carried_s(lot) <= 0.0:  # else `carried` says it
+        if left_s <= 0.0 or _not_carried_s(trial, lot) <= 0.0:  # else `carried` says it
             yield Late(lot, explained, left_s, _overloaded(trial, lot))
 
 
@@ -195,6 +195,7 @@ def _explained(trial: Observed, node: Judged, way: DirectionConditions) -> dict[
     on_way = (node.plan.shard or Shard()).queue if way.to else 1
     found = {
         "other messages shared their links": (1.0 + RATE_TOLERANCE) * way.beside_s,
+        "packets that had come were sent again": (1.0 + RATE_TOLERANCE) * way.repeated_s,
         "a CPU cap held a device back": way.throttled_s,
         f"{trial.end(way.to).name} computed": way.busy_s,
         "a node was frozen, as asked,": on_way
@@ -208,7 +209,9 @@ def carried(trial: Observed) -> Iterator[Finding]:
     for nodes in trial.classes():
         for direction in ("up", "down"):
             timed = lots(nodes, direction, partial(_is_timed, trial))
-            slow = [(late_s / lot.way.unacknowledged, lot) for lot in timed if (late_s := _not_carried_s(lot)) > 0.0]
+            slow = [
+                (late_s / lot.way.unacknowledged, lot) for lot in timed if (late_s := _not_carried_s(trial, lot)) > 0.0
+            ]
             if not slow:
                 continue
             _, worst = max(slow, key=lambda each: each[0])
@@ -227,18 +230,26 @@ def carried(trial: Observed) -> Iterator[Finding]:
             )
 
 
-def _not_carried_s(lot: Lot) -> float:
+def _not_carried_s(trial: Observed, lot: Lot) -> float:
     """Seconds that messages were under way between kernels, beyond what links as asked explain; 0: not known."""
     if lot.way.unacknowledged < MESSAGES_MIN:
         return 0.0
-    return lot.sum(_of_way_not_carried_s)
+    return lot.sum(partial(_of_way_not_carried_s, trial))
 
 
-def _of_way_not_carried_s(node: Judged, way: DirectionConditions) -> float:
+def _of_way_not_carried_s(trial: Observed, node: Judged, way: DirectionConditions) -> float:
     share = way.unacknowledged / max(1, way.messages)  # what else was on the links is known of timed messages
     beside_s = (1.0 + RATE_TOLERANCE) * way.beside_s * min(1.0, share)
-    asked_s = (1.0 + RATE_TOLERANCE) * way.unacknowledged_asked_s + beside_s
+    repeated_s = way.repeated_s + sum(back.repeated_s for back in _ways_back(trial, node, way))
+    asked_s = (1.0 + RATE_TOLERANCE) * (way.unacknowledged_asked_s + repeated_s) + beside_s
     return way.unacknowledged_s - asked_s - way.unacknowledged * (ACKNOWLEDGED_S + _rounds_s(node, way))
+
+
+def _ways_back(trial: Observed, node: Judged, way: DirectionConditions) -> Iterator[DirectionConditions]:
+    """Yield the way that acknowledgements take."""
+    if not way.to:
+        yield node.way("down" if way.direction == "up" else "up")
+    yield from (back for back in trial.end(way.to).row.pairs if way.to and back.to == node.name)
 
 
 def _overloaded(trial: Observed, lot: Lot) -> str | None:

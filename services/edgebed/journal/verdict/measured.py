@@ -18,6 +18,7 @@ from edgebed.journal.series import Series
 SUMS = (
     "messages", "bytes", "time_s", "asked_s", "beside_s", "throttled_s", "busy_s", "latency_s", "early", "error_s",
     "impossible", "unacknowledged", "unacknowledged_s", "unacknowledged_asked_s",
+    "repeated_s",
 )  # fmt: skip
 """Fields of `Transfers` that are summed over all who tell of a way, and over their incarnations."""
 
@@ -70,6 +71,8 @@ class DirectionConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds until the receiver's kernel had acknowledged them, together; no process has a part in that."""
     unacknowledged_asked_s: float = 0.0
     """Seconds that that would have taken over links exactly as asked, with nothing else on them."""
+    repeated_s: float = 0.0
+    """Seconds of the link, as asked, that packets take which TCP sent again, though they had come."""
     drops: float | None = None
     """Share of the packets that the queue dropped."""
     arrived_bytes: int | None = None

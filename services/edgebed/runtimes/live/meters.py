@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from edgebed.core import records
-from edgebed.core.framing import MTU, burst_bytes, wire_bytes
+from edgebed.core.framing import MTU, burst_bytes, packet_bytes, wire_bytes
 from edgebed.core.plan import Injection, LinkPlan, NodePlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.netlink import LinkReader, Queue
@@ -30,7 +30,7 @@ from edgebed.journal.verdict.presence import told_after_s
 from edgebed.runtimes import timestamps
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.paced_link import HAND_OVER_S
-from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
+from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts, Sent
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.gaps import GapDetector
 from edgebed.runtimes.live.shell.held_back import HeldBack
@@ -51,7 +51,7 @@ HANDING_OVER_CPU_S = 0.005
 """CPU time that handing a message over to the kernel takes at most: Python's, and that of ZeroMQ's thread."""
 SUMS = (
     "time_s", "asked_s", "beside_s", "throttled_s", "busy_s", "latency_s", "error_s", "unacknowledged_s",
-    "unacknowledged_asked_s",
+    "unacknowledged_asked_s", "repeated_s",
 )  # fmt: skip
 """Fields of `Transfers` that add up seconds."""
 Key = tuple[str, str, str]
@@ -363,10 +363,10 @@ class TransfersMeter:
         """When the last message left for each node of which nothing has been heard since."""
         self.given: dict[str, Given] = {}
         """What was given to TCP since the last look at the connections, by receiver."""
-        self.unacknowledged_s: dict[str, float] = {}
+        self.seen: dict[str, Sent] = {}
         """What `connections` said of each receiver at the last look."""
         self.waits: set[str] = set()
-        """Receivers of what may not have been acknowledged at the last look."""
+        """Receivers of what had not been acknowledged at the last look."""
         self.looked_s = 0.0
         several = plan.counts_messages != (plan.role == "server")  # a worker with the whole model has one other end
         self.shared = SharedLinks(self.own, mtu) if several else None
@@ -508,21 +508,29 @@ class TransfersMeter:
         if self.connections is None:
             return
         self.connections.look()
-        before_s, self.unacknowledged_s = self.unacknowledged_s, dict(self.connections.unacknowledged_s)
+        before, self.seen = self.seen, dict(self.connections.sent)
         given, self.given = self.given, {}
+        waits, self.waits = self.waits, set()
         since_s, self.looked_s = self.looked_s, now
-        for to in sorted({*given, *self.waits}):  # to others only what ZeroMQ itself says is on its way
-            if any(_met_fault(each, since_s - began_s, now - began_s) for each in (self.own, self.others[to])):
-                given.pop(to, None)
+        for to in sorted(self.others.keys() & self.seen.keys()):
+            other, last, seen = self.others[to], before.get(to, Sent()), self.seen[to]
+            if any(_met_fault(each, since_s - began_s, now - began_s) for each in (self.own, other)):
+                continue
+            if repeated := seen.repeated - last.repeated:
+                size = repeated * packet_bytes(self.mtu) + burst_bytes(0, self.mtu)
+                again_s = transfer_s(self.own, other, since_s - began_s, size, acknowledged=False, mtu=self.mtu)
+                self._change(self._sent_key(to), repeated_s=again_s)
+            if to not in given and to not in waits:  # only what ZeroMQ itself says is on its way
                 continue
             new = given.get(to, Given())
             self._change(
                 self._sent_key(to),
                 unacknowledged=new.messages,
-                unacknowledged_s=self.unacknowledged_s.get(to, 0.0) - before_s.get(to, 0.0),
+                unacknowledged_s=seen.unacknowledged_s - last.unacknowledged_s,
                 unacknowledged_asked_s=new.asked_s,
             )
-        self.waits = set(given)
+            if seen.is_waiting:
+                self.waits.add(to)
 
     def _change(self, key: Key, *, delay_s: float | None = None, **more: float) -> None:
         """Add to what is counted of a key, and note the least delay."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from edgebed.core.plan import LinkPlan, Shard
 from edgebed.journal.verdict.fidelity import judge
 
-from .conftest import LATE, MBIT, TEN_MBIT, WELL, held, host, plan_of, series_of, transfers, usage, verdict_on
+from .conftest import LATE, MBIT, TEN_MBIT, WELL, WORKERS, held, host, plan_of, series_of, transfers, usage, verdict_on
 
 PLAN = plan_of(link=TEN_MBIT, cpus=0.015)
 THROTTLED = usage(cpu_s=0.3, throttled_s=15.0, cpus_held=0.015)
@@ -21,6 +21,7 @@ BUSY = usage(cpu_s=19.0)
     [
         ("throttled_s", 0.4, "a CPU cap held a device back for up to 4.0 ms of that"),
         ("busy_s", 0.4, "server computed for up to 4.0 ms of that"),
+        ("repeated_s", 0.364, "packets that had come were sent again for up to 4.0 ms of that"),
         ("beside_s", 0.364, "other messages shared their links for up to 4.0 ms of that"),
     ],
 )
@@ -68,14 +69,16 @@ def test_neither_a_busy_server_nor_its_shared_link_nor_a_throttled_node_excuses_
     assert judge(plan, series_of([THROTTLED, held(), LATE], server)).causes == ("link",)
 
 
-AMOUNTS = st.fixed_dictionaries({name: st.floats(0.0, 100.0) for name in ("throttled_s", "busy_s", "beside_s")})
+EXCUSES = ("throttled_s", "busy_s", "beside_s", "repeated_s")
+AMOUNTS = st.fixed_dictionaries({name: st.floats(0.0, 100.0) for name in EXCUSES})
 
 
 @given(amounts=AMOUNTS, asked_s=st.floats(0.01, 10.0), messages=st.integers(5, 1000))
-@example(amounts={"throttled_s": 100.0, "busy_s": 100.0, "beside_s": 100.0}, asked_s=0.01, messages=5)
+@example(amounts=dict.fromkeys(EXCUSES, 100.0), asked_s=0.01, messages=5)
 def test_whatever_explains_lateness_there_is_one_that_is_too_much(amounts, asked_s, messages):
     """Lateness that grows while the amounts stay the same ends degraded, and stays so."""
-    ends_s = 1.1 * (asked_s + amounts["beside_s"]) + 0.005 * messages + amounts["throttled_s"] + amounts["busy_s"]
+    links_s = asked_s + amounts["beside_s"] + amounts["repeated_s"]
+    ends_s = 1.1 * links_s + 0.005 * messages + amounts["throttled_s"] + amounts["busy_s"]
 
     def verdict(time_s):
         told = transfers(messages=messages, asked_s=asked_s, share=time_s / asked_s, **amounts)
@@ -160,6 +163,28 @@ def test_what_shares_a_link_is_allowed_for_between_kernels_as_well():
 
     assert verdict_on(PLAN, THROTTLED, held(), received, acknowledged(370.0)) == ("trusted", [])
     assert verdict_on(PLAN, THROTTLED, held(), received, acknowledged(450.0)) == ("degraded", ["link"])
+
+
+@pytest.mark.parametrize(("took_ms", "verdict"), [(190.0, "trusted"), (200.0, "degraded")])
+def test_acknowledgements_stand_behind_packets_that_were_sent_again_on_their_way(took_ms, verdict):
+    """The uplink's were the node's own: models' acknowledgements come after them."""
+    models = [acknowledged(took_ms, direction="down"), transfers(asked_s=3.7, direction="down")]
+    pushes = transfers(asked_s=3.7, repeated_s=10.0)
+
+    assert verdict_on(PLAN, THROTTLED, held(), *models, pushes)[0] == verdict
+
+
+@pytest.mark.parametrize(("took_ms", "verdict"), [(300.0, "trusted"), (310.0, "degraded")])
+def test_acknowledgements_between_shards_stand_behind_what_both_sent_again(took_ms, verdict):
+    """To each other: of each message's time, 110 ms one way and 110 ms the other."""
+    plan = plan_of(link=TEN_MBIT, shard=Shard(first=0, end=1))
+    said = [
+        each
+        for to in WORKERS
+        for each in (acknowledged(took_ms, to=to), transfers(asked_s=3.7, to=to, repeated_s=10.0))
+    ]
+
+    assert judge(plan, series_of([usage(), held(), *said])).verdict == verdict
 
 
 def test_a_netem_that_delays_acknowledgements_is_as_asked():

@@ -1,8 +1,20 @@
 """What the kernel counts of a node's connections on the data network, standing or ended."""
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from edgebed.emulation.tcp import TcpCounters, counters
+
+
+class Sent(NamedTuple):
+    """What became of what was sent to another node."""
+
+    unacknowledged_s: float = 0.0
+    """Seconds in which its kernel had not acknowledged something, though it had room."""
+    repeated: int = 0
+    """Packets sent again that it had already."""
+    is_waiting: bool = False
+    """Whether something is not acknowledged yet."""
 
 
 class ConnectionCounts:
@@ -12,8 +24,7 @@ class ConnectionCounts:
         """`numbers`: connections that stand, by the node at the other end, as numbers of open files."""
         self._numbers = numbers
         self._standing: dict[str, TcpCounters] = {}
-        self.unacknowledged_s: dict[str, float] = {}
-        """Seconds in which the other end's kernel had not acknowledged something that was sent, though it had room."""
+        self.sent: dict[str, Sent] = {}
         self.came_bytes = 0
         """Bytes of all packets that came."""
         self.is_known = False
@@ -27,9 +38,13 @@ class ConnectionCounts:
                 continue
             last = self._standing.get(name)
             if last is None or last.inode != now.inode:
-                last = TcpCounters(now.inode, 0.0, 0)
+                last = TcpCounters(now.inode, 0.0, 0, 0, is_waiting=False)
             self._standing[name] = now
             self.is_known = True
             self.came_bytes += now.came_bytes - last.came_bytes
-            so_far_s = self.unacknowledged_s.get(name, 0.0)
-            self.unacknowledged_s[name] = so_far_s + now.unacknowledged_s - last.unacknowledged_s
+            so_far = self.sent.get(name, Sent())
+            self.sent[name] = Sent(
+                so_far.unacknowledged_s + now.unacknowledged_s - last.unacknowledged_s,
+                so_far.repeated + now.repeated - last.repeated,
+                now.is_waiting,
+            )
