@@ -11,6 +11,7 @@ import time
 
 import msgspec
 import pytest
+from waiting import until
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.framing import burst_bytes, packet_bytes, segment_bytes, wire_bytes
@@ -20,6 +21,7 @@ from edgebed.emulation.netlink import LinkReader, read_qdisc
 from edgebed.emulation.readback import LinkMeter, deviation
 from edgebed.emulation.shaping import Shaping
 from edgebed.emulation.tc import Features, Shaper, disciplines, probe
+from edgebed.emulation.tcp import counters
 
 pytestmark = pytest.mark.process  # it waits in wall-clock time
 
@@ -110,6 +112,21 @@ def test_a_single_push_after_a_silence_takes_its_bytes_less_the_burst(hosts, con
             took_s.append(time.monotonic() - began_s)
 
     assert min(took_s) == pytest.approx(expected_s, rel=0.1)
+
+
+def test_packets_that_a_slow_link_has_sent_twice_are_told_of(hosts, connected):
+    """The second of three takes half a second, where the first was acknowledged at once: TCP takes it for lost."""
+    shape(hosts[0], LinkState(uplink_bit_s=23_000))
+    near, far = connected(*hosts)
+    with near, far:
+        near.sendall(bytes(3 * segment_bytes()))
+        sent = counters(near.fileno())
+        until(lambda: counters(near.fileno()).repeated, "word of a packet that came twice")
+        arrived = counters(near.fileno())
+
+    assert (sent.repeated, sent.is_waiting) == (0, True)
+    assert not arrived.is_waiting
+    assert 0.9 < arrived.unacknowledged_s < 2.0
 
 
 def test_what_the_kernel_holds_is_what_was_asked(hosts):

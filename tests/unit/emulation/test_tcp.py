@@ -181,6 +181,7 @@ def test_a_connection_counts_what_is_not_acknowledged_and_not_what_a_full_reader
 
     assert opened.inode == read.inode == unread.inode != came.inode
     assert opened.unacknowledged_s <= read.unacknowledged_s <= unread.unacknowledged_s < read.unacknowledged_s + 0.2
+    assert (opened.is_waiting, unread.is_waiting, opened.repeated) == (False, True, 0)
     assert came.came_bytes > 1.5 * MEGABYTE
 
 
