@@ -251,8 +251,7 @@ def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -
         for condition in (*conditions, *(("MTU",) if by == READ_BACK else ())):
             yield Claim(condition, by, AS_ASKED, owed_s, observed_s, missing, node)
     shaped = node.plan.link.shaped or trial.server.plan.link.shaped
-    is_lossy = node.plan.link.lossy or trial.server.plan.link.lossy
-    if node.plan.role == "worker" and node.plan.shard is None and shaped and not is_lossy:
+    if node.plan.role == "worker" and node.plan.shard is None and shaped and not trial.is_lossy(node):
         pulls = series.traffic[-1][1].pulls if series.traffic else len(series.updates)
         models_a_push = min(1.0, pulls / max(1, len(series.updates)))  # a worker may push several times for one model
         ways = (("pushes", "up", trial.server.name), ("models", "down", node.name))

@@ -128,6 +128,10 @@ class Observed:
         """The node at the other end of a link: the one of that name, else the server."""
         return next((each for each in self.nodes if each.name == name), self.server)
 
+    def is_lossy(self, node: Judged, to: str = "") -> bool:
+        """Whether its messages with another node, else with the server, meet a link that loses packets, as asked."""
+        return any(end.plan.link.lossy for end in (node, self.end(to)))
+
     @cached_property
     def nodes(self) -> tuple[Judged, ...]:
         """All nodes but the evaluator: watching is no condition of the experiment."""

@@ -265,7 +265,7 @@ def _milliseconds(way: DirectionConditions, time_s: float) -> str:
 
 def _is_timed(trial: Observed, node: Judged, way: DirectionConditions) -> bool:
     """Whether how long messages take is judged: not where packets are lost, as asked, and sent again."""
-    return way.asked_s > 0.0 and not any(end.plan.link.lossy for end in (node, trial.end(way.to)))
+    return way.asked_s > 0.0 and not trial.is_lossy(node, way.to)
 
 
 def _allowed_s(node: Judged, way: DirectionConditions) -> float:
