@@ -3,6 +3,7 @@
 import heapq
 from typing import Literal
 
+from edgebed.core.framing import burst_bytes
 from edgebed.emulation.conditions import LinkSchedule
 
 WINDOW_S = 2.0
@@ -25,9 +26,9 @@ class Busiest:
         if until_s <= since_s:
             return
         _keep(self._rates_bit_s, 8 * num_bytes / (until_s - since_s))
-        asked_bits = self._asked_bits(since_s, until_s)
-        if asked_bits:
-            _keep(self._shares, 8 * num_bytes / asked_bits)
+        may_carry_bits = self._may_carry_bits(since_s, until_s)
+        if may_carry_bits:
+            _keep(self._shares, 8 * num_bytes / may_carry_bits)
 
     @property
     def bit_s(self) -> float | None:
@@ -37,12 +38,12 @@ class Busiest:
 
     @property
     def share(self) -> float | None:
-        """The busiest rate as a share of the one asked at the time, where there was a limit all the time."""
+        """The busiest window's bytes as a share of what the link may carry in it, where it had a limit all the time."""
         return _least(self._shares)
 
-    def _asked_bits(self, since_s: float, until_s: float) -> float | None:
-        """Bits that a link as asked would carry; None where it had no limit at some time."""
-        bits = 0.0
+    def _may_carry_bits(self, since_s: float, until_s: float) -> float | None:
+        """Bits that a link as asked carries at most: at its rate, and one burst; None: without a limit at some time."""
+        bits = 8.0 * burst_bytes(getattr(self.schedule.at(since_s), self.name) or 0)
         while since_s < until_s:
             rate_bit_s: int | None = getattr(self.schedule.at(since_s), self.name)
             if rate_bit_s is None:
