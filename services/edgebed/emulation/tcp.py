@@ -22,7 +22,7 @@ from functools import reduce
 from pathlib import Path
 from typing import NamedTuple
 
-from edgebed.core.framing import HEADER_BYTES
+from edgebed.core.framing import CONGESTION_CONTROLS, HEADER_BYTES
 
 OPEN_FILES = Path("/proc/self/fd")
 INFO_BYTES = 512  # more than any kernel fills; it says how much it has filled
@@ -34,6 +34,8 @@ COUNTERS = struct.Struct("=24xI100xQ4xII20xQQ32xI")
 microseconds (4.10), tcpi_dsack_dups (4.19)."""
 PROGRESS = struct.Struct("=2xBB48xII60xQQ")
 """tcpi_retransmits, tcpi_probes, tcpi_last_data_recv, tcpi_last_ack_recv, tcpi_bytes_acked, tcpi_bytes_received."""
+NAME_BYTES = 16
+"""Bytes of the name of a congestion control, at most."""
 
 
 class Incoming(NamedTuple):
@@ -122,6 +124,8 @@ class TcpCounters(NamedTuple):
     """Packets sent again that the other end had already, as it says (RFC 2883)."""
     is_waiting: bool
     """Whether something is sent, or to be sent, and not acknowledged."""
+    congestion_control: str = ""
+    """The connection's; one of `CONGESTION_CONTROLS` unless somebody else chose it."""
 
 
 def counters(number: int) -> TcpCounters | None:
@@ -132,10 +136,24 @@ def counters(number: int) -> TcpCounters | None:
         try:
             info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO_BYTES)
             unacked, received, segments, unsent, busy_us, full_us, repeated = COUNTERS.unpack_from(info)
+            name = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME_BYTES)
         except (OSError, struct.error):
             return None
         came = received + segments * HEADER_BYTES
-        return TcpCounters(inode, (busy_us - full_us) * 1e-6, came, repeated, unacked + unsent > 0)
+        return TcpCounters(
+            inode, (busy_us - full_us) * 1e-6, came, repeated, unacked + unsent > 0, name.rstrip(b"\0").decode()
+        )
+
+
+def choose_congestion_control(number: int) -> None:
+    """Give an open file's connection the first of `CONGESTION_CONTROLS` that it may have."""
+    with borrowed(number) as (_, connection):
+        for name in CONGESTION_CONTROLS:
+            if connection is None:  # it has ended
+                return
+            with suppress(OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
+                return
 
 
 class TcpProgress(NamedTuple):

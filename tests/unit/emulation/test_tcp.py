@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import zmq
 
-from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES, wire_bytes
+from edgebed.core.framing import CONGESTION_CONTROLS, HEADER_BYTES, SEGMENT_BYTES, wire_bytes
 from edgebed.emulation import tcp
 from edgebed.emulation.tcp import IncomingCount
 
@@ -183,6 +183,21 @@ def test_a_connection_counts_what_is_not_acknowledged_and_not_what_a_full_reader
     assert opened.unacknowledged_s <= read.unacknowledged_s <= unread.unacknowledged_s < read.unacknowledged_s + 0.2
     assert (opened.is_waiting, unread.is_waiting, opened.repeated) == (False, True, 0)
     assert came.came_bytes > 1.5 * MEGABYTE
+
+
+def test_a_connection_has_the_congestion_control_that_is_chosen_and_not_the_machines(listener):
+    """Who is not root may choose Reno alone, or what the machine allows; a file that is none is passed over."""
+    client, server = connect(listener)
+    with client, server:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"reno")
+        before = tcp.counters(client.fileno()).congestion_control
+        tcp.choose_congestion_control(client.fileno())
+        after = tcp.counters(client.fileno()).congestion_control
+        ended = client.fileno()
+    tcp.choose_congestion_control(ended)
+
+    assert before == "reno"
+    assert after == "cubic" if os.geteuid() == 0 else after in CONGESTION_CONTROLS
 
 
 def test_what_is_no_connection_has_no_counters(listener):

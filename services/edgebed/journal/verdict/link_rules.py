@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from edgebed.core.framing import extra_rounds
+from edgebed.core.framing import CONGESTION_CONTROLS, extra_rounds
 from edgebed.core.plan import Shard
 from edgebed.journal.verdict.findings import (
     Finding,
@@ -330,4 +330,25 @@ def drops(trial: Observed) -> Iterator[Finding]:
         yield Finding(text, is_fault=False)
 
 
-LINK_RULES: tuple[Rule, ...] = (read_back, too_fast, too_slow, carried, clocks, unsure, drops)
+def congestion(trial: Observed) -> Iterator[Finding]:
+    """Rule: connections had the congestion control that edgebed chooses, not that of their machine."""
+    ordinary, allowed = CONGESTION_CONTROLS
+    by_name: dict[str, list[Judged]] = {}
+    for node in trial.nodes:
+        for name in node.row.congestion_controls:
+            by_name.setdefault(name, []).append(node)
+    for name, nodes in by_name.items():
+        if name == allowed:
+            text = (
+                f"TCP's congestion control of {names_text(nodes)} was {allowed}, since {ordinary} is not to be had "
+                "there without privileges (net.ipv4.tcp_allowed_congestion_control)"
+            )
+            yield Finding(text, is_fault=False)
+        elif name != ordinary:
+            yield Finding(
+                f"link: TCP's congestion control of {names_text(nodes)} was {name}, where {ordinary} or {allowed} had "
+                "been chosen; who else sets it there?"
+            )
+
+
+LINK_RULES: tuple[Rule, ...] = (read_back, too_fast, too_slow, carried, clocks, unsure, drops, congestion)

@@ -93,6 +93,8 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     """The host that it was on; empty: there is one alone."""
     mtu: int = MTU
     """The MTU of the node's interface, as far as was told."""
+    congestion_controls: tuple[str, ...] = ()
+    """TCP's congestion controls of the node's data connections, as read back, with those of its other incarnations."""
     mechanism: str = ""
     """The mechanism that held the node's link: tc, model or none; empty where it was not reported."""
     delay: str = ""
@@ -157,6 +159,7 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         device_class=plan.device_class,
         host="" if series.hosts.keys() == {""} else plan.host,
         mtu=last.mtu or MTU,
+        congestion_controls=tuple(sorted({name for end in ends for name in end.congestion_control.split(", ")} - {""})),
         mechanism=last.mechanism,
         delay=last.delay,
         latency_s=plan.link.latency_s,

@@ -17,7 +17,7 @@ import zmq
 
 from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES
 from edgebed.emulation.conditions import LinkState
-from edgebed.emulation.tcp import TcpConnection, borrowed, reset
+from edgebed.emulation.tcp import TcpConnection, borrowed, choose_congestion_control, reset
 from edgebed.runtimes.live.endpoint import Complain, DealerEndpoint, RouterEndpoint, monitored
 from edgebed.wire.tensors import Buffer
 
@@ -95,6 +95,7 @@ class DataDealer(DealerEndpoint):
             if event["endpoint"].decode() != self.address:
                 continue  # the previous server
             if event["event"] == zmq.EVENT_CONNECTED:
+                choose_congestion_control(event["value"])
                 self.connection = TcpConnection(event["value"])
             elif event["event"] == zmq.EVENT_DISCONNECTED:
                 broke, self.connection, self.is_connected = True, None, False
@@ -175,6 +176,7 @@ class DataRouter(RouterEndpoint):
         for event in self.look():
             number = event["value"]
             if event["event"] == zmq.EVENT_ACCEPTED:
+                choose_congestion_control(number)
                 self._come_back(number, ended)
             elif owners := self.owners.get(number):
                 ended.append((number, owners.popleft()))

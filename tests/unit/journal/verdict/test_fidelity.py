@@ -462,6 +462,25 @@ def test_a_clock_that_swings_is_no_better_than_one_that_is_fast():
     assert verdict_on(plan_of(cpus=0.5), loads=in_order) == ("trusted", [])
 
 
+@pytest.mark.parametrize(
+    ("names", "causes", "remark"),
+    [
+        ("", [], False),
+        ("cubic", [], False),
+        ("reno", [], True),
+        ("bbr", ["link"], False),
+        ("bbr, cubic", ["link"], False),
+    ],
+)
+def test_connections_have_the_congestion_control_that_was_chosen(names, causes, remark):
+    """BBR, which a machine may have by default, takes other times; Reno is for who may choose nothing else."""
+    said = usage(congestion_control=names)
+    fidelity = judge(plan_of(link=TEN_MBIT), series_of([said, held()], [said]))
+
+    assert list(fidelity.causes) == causes
+    assert any("was reno, since cubic is not to be had" in text for text in fidelity.remarks) == remark
+
+
 def test_the_evaluator_is_not_judged():
     """Watching is no condition of the experiment."""
     plan = plan_of(cpus=1.0)

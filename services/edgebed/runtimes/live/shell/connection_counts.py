@@ -25,6 +25,8 @@ class ConnectionCounts:
         self._numbers = numbers
         self._standing: dict[str, TcpCounters] = {}
         self.sent: dict[str, Sent] = {}
+        self.congestion_controls: set[str] = set()
+        """TCP's congestion controls that connections had."""
         self.came_bytes = 0
         """Bytes of all packets that came."""
         self.is_known = False
@@ -41,6 +43,7 @@ class ConnectionCounts:
                 last = TcpCounters(now.inode, 0.0, 0, 0, is_waiting=False)
             self._standing[name] = now
             self.is_known = True
+            self.congestion_controls |= {now.congestion_control} - {""}
             self.came_bytes += now.came_bytes - last.came_bytes
             so_far = self.sent.get(name, Sent())
             self.sent[name] = Sent(
