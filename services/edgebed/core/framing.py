@@ -24,8 +24,8 @@ CONGESTION_CONTROLS = ("cubic", "reno")
 """TCP's congestion controls that data connections are given, whatever their machine's default is.
 
 The first, or the second, which is everybody's to choose, where the kernel lacks the first or keeps it for the
-privileged. BBR, the default of many servers, takes twice the time for 30 packets over a slow link, whose queue drops the
-last of them.
+privileged. BBR, the default of many servers, takes twice the time for 30 packets over a slow link, whose queue drops
+the last of them.
 """
 
 
