@@ -13,6 +13,7 @@ import pytest
 from pyroute2 import IPRoute
 
 from edgebed.emulation.netlink import LinkReader
+from edgebed.emulation.tcp import choose_congestion_control
 
 CLONE_NEWNET = 0x4000_0000
 
@@ -82,6 +83,8 @@ def connected() -> Callable[[Host, Host], tuple[socket.socket, socket.socket]]:
         with other.call(socket.create_server, (other.address, 0)) as listening:
             near = one.call(socket.create_connection, listening.getsockname())
             far, _ = listening.accept()
+        for end in (near, far):
+            choose_congestion_control(end.fileno())
         near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return near, far
 

@@ -26,6 +26,7 @@ from edgebed.core.plan import LinkPlan
 from edgebed.emulation.means import why_no_namespaces
 from edgebed.emulation.model.fair_share import fair_rates
 from edgebed.emulation.namespaces import Namespaces, inside
+from edgebed.emulation.tcp import choose_congestion_control
 
 FLEETS = int(os.environ.get("EDGEBED_STARS", "50"))
 REFEREE = Path(__file__).parents[1] / "shared" / "simgrid_star.py"
@@ -102,6 +103,7 @@ def transferred(given: Star, folder: Path) -> list[float]:
 
 
 def _send(connection: socket.socket, times: list[float], sizes: list[int]) -> None:
+    choose_congestion_control(connection.fileno())
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for at_s, size in zip(times, sizes, strict=True):
         time.sleep(max(0.0, at_s - time.monotonic()))
