@@ -441,12 +441,13 @@ def test_connections_count_on_when_one_takes_the_place_of_another(monkeypatch):
     monkeypatch.setattr("edgebed.runtimes.live.shell.connection_counts.counters", told.get)
     counts = ConnectionCounts(lambda: {"server": 7})
     counts.look()
-    told[7] = TcpCounters(1, 0.7, 1500, 4, is_waiting=False)
+    told[7] = TcpCounters(1, 0.7, 1500, 4, is_waiting=False, congestion_control="cubic")
     counts.look()
-    told[7] = TcpCounters(2, 0.1, 300, 1, is_waiting=True)
+    told[7] = TcpCounters(2, 0.1, 300, 1, is_waiting=True, congestion_control="bbr")  # to be chosen in a moment
     counts.look()
     told.clear()
     counts.look()
 
     assert counts.sent == {"server": (pytest.approx(0.8), 5, True)}
     assert counts.came_bytes == 1800
+    assert counts.congestion_controls == {"cubic"}

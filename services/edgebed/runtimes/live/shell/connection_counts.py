@@ -26,7 +26,7 @@ class ConnectionCounts:
         self._standing: dict[str, TcpCounters] = {}
         self.sent: dict[str, Sent] = {}
         self.congestion_controls: set[str] = set()
-        """TCP's congestion controls that connections had."""
+        """TCP's congestion controls that connections had, from their second look on: one is chosen when they are made."""
         self.came_bytes = 0
         """Bytes of all packets that came."""
         self.is_known = False
@@ -41,9 +41,10 @@ class ConnectionCounts:
             last = self._standing.get(name)
             if last is None or last.inode != now.inode:
                 last = TcpCounters(now.inode, 0.0, 0, 0, is_waiting=False)
+            elif now.congestion_control:
+                self.congestion_controls.add(now.congestion_control)
             self._standing[name] = now
             self.is_known = True
-            self.congestion_controls |= {now.congestion_control} - {""}
             self.came_bytes += now.came_bytes - last.came_bytes
             so_far = self.sent.get(name, Sent())
             self.sent[name] = Sent(
