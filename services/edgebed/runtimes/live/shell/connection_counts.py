@@ -26,7 +26,7 @@ class ConnectionCounts:
         self._standing: dict[str, TcpCounters] = {}
         self.sent: dict[str, Sent] = {}
         self.congestion_controls: set[str] = set()
-        """TCP's congestion controls that connections had, from their second look on: one is chosen when they are made."""
+        """TCP's congestion controls of connections, from their second look on: one is chosen when they are made."""
         self.came_bytes = 0
         """Bytes of all packets that came."""
         self.is_known = False
