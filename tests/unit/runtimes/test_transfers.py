@@ -435,6 +435,21 @@ def test_what_was_not_acknowledged_around_a_fault_of_a_link_is_left_out():
         assert not list(meter.read(now, 0.0))
 
 
+def test_what_met_a_fault_is_left_out_until_it_is_acknowledged():
+    """It may take long, and what is sent beside it waits for it."""
+    kernel = Kernel()
+    meter = transfers_meter({"server": LinkPlan()}, link=TEN_MBIT, connections=kernel)
+    meter.inject(0.5, Injection(node="edge-0", action="link", change=LinkChange(uplink_bit_s=1000)))
+    found = []
+    for now, so_far_s, is_waiting in ((1.0, 0.9, True), (7.0, 6.9, True), (8.0, 7.5, False), (9.0, 7.52, False)):
+        meter.sent(now - 0.1, (now - 0.1, now - 0.1), "server", 12_700, paced=False)
+        kernel.sent["server"] = Sent(so_far_s, 0, is_waiting)
+        found += meter.read(now, 0.0)
+    found += meter.read(20.0, 0.0)
+
+    assert (found[-1].unacknowledged, found[-1].unacknowledged_s) == (1, pytest.approx(0.02))
+
+
 def test_connections_count_on_when_one_takes_the_place_of_another(monkeypatch):
     """What was seen of the one that ended stays; of the other all counts."""
     told = {7: TcpCounters(1, 0.5, 1000, 3, is_waiting=False)}

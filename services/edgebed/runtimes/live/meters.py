@@ -369,6 +369,8 @@ class TransfersMeter:
         """What `connections` said of each receiver at the last look."""
         self.waits: set[str] = set()
         """Receivers of what had not been acknowledged at the last look."""
+        self.left_out: set[str] = set()
+        """Receivers of what met a fault of a link, and had not been acknowledged at the last look."""
         self.looked_s = 0.0
         several = plan.counts_messages != (plan.role == "server")  # a worker with the whole model has one other end
         self.shared = SharedLinks(self.own, mtu) if several else None
@@ -516,7 +518,9 @@ class TransfersMeter:
         since_s, self.looked_s = self.looked_s, now
         for to in sorted(self.others.keys() & self.seen.keys()):
             other, last, seen = self.others[to], before.get(to, Sent()), self.seen[to]
-            if any(_met_fault(each, since_s - began_s, now - began_s) for each in (self.own, other)):
+            met_fault = any(_met_fault(each, since_s - began_s, now - began_s) for each in (self.own, other))
+            if met_fault or to in self.left_out:
+                (self.left_out.add if seen.is_waiting else self.left_out.discard)(to)
                 continue
             if repeated := seen.repeated - last.repeated:
                 size = repeated * packet_bytes(self.mtu) + burst_bytes(0, self.mtu)
