@@ -148,9 +148,9 @@ def counters(number: int) -> TcpCounters | None:
 def choose_congestion_control(number: int) -> None:
     """Give an open file's connection the first of `CONGESTION_CONTROLS` that it may have."""
     with borrowed(number) as (_, connection):
+        if connection is None:  # it has ended
+            return
         for name in CONGESTION_CONTROLS:
-            if connection is None:  # it has ended
-                return
             with suppress(OSError):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, name.encode())
                 return

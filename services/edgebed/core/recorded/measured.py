@@ -159,8 +159,8 @@ class Usage(Record):
     downlink_own_bytes: Count | None = None
     """Bytes of these, less what was dropped, that came over the node's own connections, by TCP's own count; None: not
     known."""
-    congestion_control: str = ""
-    """TCP's congestion control of its data connections, as read back; empty: not known."""
+    congestion_controls: tuple[str, ...] = ()
+    """TCP's congestion controls of its data connections, as read back; none: not known."""
     uplink_busiest: Amount | None = None
     """Share of what the link may carry that passed, two seconds at a time, in the third-busiest of them."""
     downlink_busiest: Amount | None = None

@@ -240,16 +240,16 @@ def _not_carried_s(trial: Observed, lot: Lot) -> float:
 def _of_way_not_carried_s(trial: Observed, node: Judged, way: DirectionConditions) -> float:
     share = way.unacknowledged / max(1, way.messages)  # what else was on the links is known of timed messages
     beside_s = (1.0 + RATE_TOLERANCE) * way.beside_s * min(1.0, share)
-    repeated_s = way.repeated_s + sum(back.repeated_s for back in _ways_back(trial, node, way))
+    repeated_s = way.repeated_s + sum(back.repeated_s for back in _way_back(trial, node, way))
     asked_s = (1.0 + RATE_TOLERANCE) * (way.unacknowledged_asked_s + repeated_s) + beside_s
     return way.unacknowledged_s - asked_s - way.unacknowledged * (ACKNOWLEDGED_S + _rounds_s(node, way))
 
 
-def _ways_back(trial: Observed, node: Judged, way: DirectionConditions) -> Iterator[DirectionConditions]:
-    """Yield the way that acknowledgements take."""
-    if not way.to:
-        yield node.way("down" if way.direction == "up" else "up")
-    yield from (back for back in trial.end(way.to).row.pairs if way.to and back.to == node.name)
+def _way_back(trial: Observed, node: Judged, way: DirectionConditions) -> list[DirectionConditions]:
+    """The way that acknowledgements take; none where nothing is known of it."""
+    if way.to:
+        return [back for back in trial.end(way.to).row.pairs if back.to == node.name]
+    return [node.way("down" if way.direction == "up" else "up")]
 
 
 def _overloaded(trial: Observed, lot: Lot) -> str | None:

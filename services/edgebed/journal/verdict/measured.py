@@ -17,8 +17,7 @@ from edgebed.journal.series import Series
 
 SUMS = (
     "messages", "bytes", "time_s", "asked_s", "beside_s", "throttled_s", "busy_s", "latency_s", "early", "error_s",
-    "impossible", "unacknowledged", "unacknowledged_s", "unacknowledged_asked_s",
-    "repeated_s",
+    "impossible", "unacknowledged", "unacknowledged_s", "unacknowledged_asked_s", "repeated_s",
 )  # fmt: skip
 """Fields of `Transfers` that are summed over all who tell of a way, and over their incarnations."""
 
@@ -159,7 +158,7 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         device_class=plan.device_class,
         host="" if series.hosts.keys() == {""} else plan.host,
         mtu=last.mtu or MTU,
-        congestion_controls=tuple(sorted({name for end in ends for name in end.congestion_control.split(", ")} - {""})),
+        congestion_controls=tuple(sorted({name for end in ends for name in end.congestion_controls})),
         mechanism=last.mechanism,
         delay=last.delay,
         latency_s=plan.link.latency_s,

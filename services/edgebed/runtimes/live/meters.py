@@ -221,21 +221,21 @@ class UsageMeter:
             self.dropped_bytes += dropped_bytes(last, reading)
         self.link_last = reading
 
-    def _grown(self) -> dict[str, float | str | None]:
+    def _grown(self) -> dict[str, float | tuple[str, ...] | None]:
         """Growth of the link's counters since the first look; a queue that was set anew counts from 0 again."""
         if self.link is None or self.link_first is None:
             return {}
         reading = read_link(self.link, self.life.now)
         counters = reading.counters() if reading else {}
         first = self.link_first.counters()
-        grown: dict[str, float | str | None] = {}
+        grown: dict[str, float | tuple[str, ...] | None] = {}
         grown |= {name: max(0, value - first.get(name, 0)) for name, value in counters.items()}
         up, down = self.busiest
         if reading and reading.down and self.link_last:
             grown["downlink_dropped_bytes"] = self.dropped_bytes + dropped_bytes(self.link_last, reading)
         if self.connections and (came := self._came_bytes()):
             grown["downlink_own_bytes"] = came - self.came_first
-            grown["congestion_control"] = ", ".join(sorted(self.connections.congestion_controls))
+            grown["congestion_controls"] = tuple(sorted(self.connections.congestion_controls))
         return grown | {
             "uplink_busiest": up.share,
             "downlink_busiest": down.share,

@@ -465,16 +465,16 @@ def test_a_clock_that_swings_is_no_better_than_one_that_is_fast():
 @pytest.mark.parametrize(
     ("names", "causes", "remark"),
     [
-        ("", [], False),
-        ("cubic", [], False),
-        ("reno", [], True),
-        ("bbr", ["link"], False),
-        ("bbr, cubic", ["link"], False),
+        ((), [], False),
+        (("cubic",), [], False),
+        (("reno",), [], True),
+        (("bbr",), ["link"], False),
+        (("bbr", "cubic"), ["link"], False),
     ],
 )
 def test_connections_have_the_congestion_control_that_was_chosen(names, causes, remark):
     """BBR, which a machine may have by default, takes other times; Reno is for who may choose nothing else."""
-    said = usage(congestion_control=names)
+    said = usage(congestion_controls=names)
     fidelity = judge(plan_of(link=TEN_MBIT), series_of([said, held()], [said]))
 
     assert list(fidelity.causes) == causes
