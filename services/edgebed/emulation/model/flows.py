@@ -3,8 +3,9 @@
     begin() ---> passing, at a rate that changes as others begin and end ---> over()
 
 A flow is the message at the head of one direction of a connection; those behind it wait (`Course`). It crosses its
-sender's uplink and its receiver's downlink, as far as these are held here, and shares them fairly (fair_share.py). What
-passes at once after a silence is what the emptiest bucket on its way has.
+sender's uplink and its receiver's downlink, as far as these are held here, and shares them fairly (fair_share.py).
+After a silence each of them passes a burst: at once what the emptier bucket has, the rest of the other one's as fast as
+it comes there.
 
 A link has a queue, where packets pass in the order in which they came. What TCP sends at once, a window, as far as it
 finds room there, passes before whatever comes later; only what TCP has to keep back shares the link fairly. Of messages
@@ -28,6 +29,7 @@ from typing import Any, Generic, TypeVar
 from edgebed.core.framing import (
     ACK_BYTES_A_SEGMENT,
     INITIAL_WINDOW,
+    QUEUE_S,
     num_segments,
     packet_bytes,
     wire_bytes,
@@ -41,6 +43,9 @@ AT_ONCE_S = 1e-9
 """What ends within a nanosecond ends together: rounding alone tells it apart."""
 BATCH_BYTES = 8192
 """What ZeroMQ sends of a message before it turns to other connections (its `out_batch_size`)."""
+INITIAL_WINDOW_BYTES = float(INITIAL_WINDOW * packet_bytes())
+TIMEOUT_S = 0.2
+"""Seconds, besides a round trip, without an acknowledgement after which TCP sends again."""
 A_BYTE = 1.0
 """What is left of a window when it is over: rounding may leave less."""
 
@@ -54,14 +59,30 @@ class Course(Generic[Subject]):
         self.back = back
         self.flows: deque[Flow[Subject]] = deque()
         """What passes, and behind it what waits."""
-        self.window = float(INITIAL_WINDOW * packet_bytes())
-        """Bytes that TCP sends before it hears of the first: with all that is acknowledged it grows as much."""
+        self.window = INITIAL_WINDOW_BYTES
+        """Bytes that TCP sends before it hears of the first of them."""
+        self.last_end_s = math.inf
+        """When the last message was through."""
+        self.round_trip_s = 0.0
+        """Seconds from a packet of the last message to its acknowledgement, on the mean: half of them wait."""
 
     def add(self, payload_bytes: int, subject: Subject) -> "Flow[Subject]":
         """Put a message behind those that are there."""
         flow = Flow(self, payload_bytes, subject)
         self.flows.append(flow)
         return flow
+
+    def begin(self, now: float) -> None:
+        """Note that a message begins: TCP halves its window for each time-out of silence before it (RFC 2861)."""
+        silent_s = now - self.last_end_s + self.round_trip_s
+        if silent_s > 0.0:
+            halves = 0.5 ** int(silent_s / (TIMEOUT_S + self.round_trip_s))
+            self.window = max(INITIAL_WINDOW_BYTES, self.window * halves)
+
+    def end(self, first_s: float, end_s: float, num_bytes: int) -> None:
+        """Note that a message has passed between these times: its acknowledgements open the window as far as it fills."""
+        self.window = max(self.window, num_bytes)
+        self.last_end_s, self.round_trip_s = end_s, min(QUEUE_S, (end_s - first_s) / 2)
 
 
 class Flow(Generic[Subject]):
@@ -203,8 +224,9 @@ class Flows(Generic[Subject]):
             flow.left -= min((lane.passed_since(since_s, now, most) for lane in lanes), default=flow.left)
         if flow.left <= 0.0:
             flow.end_s = now
-            self._acknowledged(flow)
+            flow.course.end(flow.first_s, flow.end_s, wire_bytes(flow.payload_bytes))
             return True
+        flow.course.begin(now)
         flow.behind = flow.left - min([flow.left, flow.course.window, *(lane.room(now) for lane in lanes)])
         self.begun += 1
         flow.number = self.begun
@@ -251,7 +273,7 @@ class Flows(Generic[Subject]):
         for flow in passed:
             self.leave(flow, now)
             flow.end_s, flow.left = ends[flow], 0.0
-            self._acknowledged(flow)
+            flow.course.end(flow.first_s, flow.end_s, wire_bytes(flow.payload_bytes))
         return passed
 
     def settle(self, now: float) -> None:
@@ -261,9 +283,9 @@ class Flows(Generic[Subject]):
             for flow in flows:
                 self._free(flow.group)
                 flow.advance(now)
-            limited = {lane: rate for lane, rate in rates.items() if rate < math.inf}
-            for lane in limited:
-                lane.gather(now)
+            held = {lane: rate for lane, rate in rates.items() if rate < math.inf}
+            limited = {lane: rate for lane, rate in held.items() if lane.gather(now) <= A_BYTE or not lane.is_fed(now)}
+            for lane in held:
                 lane.used = 0.0
             due_s = min((lane.change_s(now) for lane in rates), default=math.inf)
             passing, coming = self._rates(flows, rates, limited, now)
@@ -273,9 +295,11 @@ class Flows(Generic[Subject]):
                     lane.used += comes if lane is flow.path.lanes[0] else rate
                 for lane in flow.path.back:
                     lane.used += rate * flow.path.ack_share
-            for lane, rate in limited.items():
-                if lane.used >= rate * FULL:
+            for lane, rate in held.items():
+                if lane in limited and lane.used >= rate * FULL:
                     lane.tokens = 0.0
+                elif lane.used > rate:
+                    due_s = min(due_s, now + lane.tokens / (lane.used - rate))
             self._group(flows, due_s)
 
     @staticmethod
@@ -325,9 +349,6 @@ class Flows(Generic[Subject]):
                         flows.update(dict.fromkeys(beside))
                         waiting += beside
         return waiting, rates
-
-    def _acknowledged(self, flow: Flow[Subject]) -> None:
-        flow.course.window += wire_bytes(flow.payload_bytes)
 
     def _group(self, flows: list[Flow[Subject]], due_s: float) -> None:
         group = Group(flows)

@@ -100,14 +100,23 @@ class Lane:
             self.gaps.append((self.free_s, now))
             self.free_s = now
 
+    def is_fed(self, now: float) -> bool:
+        """Return whether all that passes comes from other lanes, at rates, and nothing is acknowledged here."""
+        uplinks = {flow.path.lanes[0] for flow in self.flows}
+        return not self.acknowledged and self not in uplinks and all(lane.rate(now) < math.inf for lane in uplinks)
+
     def gather(self, now: float) -> float:
         """Fill the bucket up to a time; return what may pass at once then."""
         if (rate := self.rate(now)) == math.inf:
             self.tokens, self.at_s = math.inf, now
             return math.inf
         burst = burst_bytes(round(rate * 8))
-        gathered = self._passing(self.at_s, now, burst - self.tokens, self.used) if self.tokens < burst else 0.0
-        self.tokens, self.at_s = min(burst, self.tokens + gathered), now
+        if self.tokens < burst or self.used:
+            for lasts_s, each in self._pieces(self.at_s, now):
+                self.tokens = min(burst, max(0.0, self.tokens + lasts_s * (each - self.used)))
+                if self.tokens == burst and not self.used:
+                    break
+        self.tokens, self.at_s = min(burst, self.tokens), now
         return self.tokens
 
     def room(self, now: float) -> float:
@@ -146,11 +155,11 @@ class Lane:
             yield end_s - since_s, self.rate(since_s)
             since_s = end_s
 
-    def _passing(self, since_s: float, until_s: float, enough: float, used: float = 0.0) -> float:
-        """Return the bytes that can pass in a time beside what does, or `enough` if that is less."""
+    def _passing(self, since_s: float, until_s: float, enough: float) -> float:
+        """Return the bytes that can pass in a time, or `enough` if that is less."""
         gathered = 0.0
         for lasts_s, rate in self._pieces(since_s, until_s):
-            gathered += lasts_s * max(0.0, rate - used)
+            gathered += lasts_s * rate
             if gathered >= enough:
                 break
         return min(gathered, enough)
