@@ -472,15 +472,20 @@ class _Builder(Fold):
         return int(np.fmax(self.traffic[-1][1].pull_bytes, self.egress_bytes))
 
     def _kept_evaluations(self, updates: Updates) -> list[records.Evaluated]:
-        """Evaluations without those of versions that were lost with a server: measured before the version was made."""
+        """The evaluation of each version: the first, or that of the final model.
+
+        Without those of versions that were lost with a server: measured before the version was made. An evaluator that
+        is new, as in a resumed trial, measures again what the server still has.
+        """
         evaluated = self.kept[records.Evaluated]
-        if not self.kept[records.Restored] and len(self.steps.resumed) < 2:
-            return [record for _, _, record in evaluated]
-        made_t = dict(zip(updates.version.tolist(), updates.t.tolist(), strict=True)) | {0: -math.inf}
-        return [
-            record for t, _, record in evaluated
-            if t >= made_t.get(record.version, math.inf)
-        ]  # fmt: skip
+        if self.kept[records.Restored] or len(self.steps.resumed) > 1:
+            made_t = dict(zip(updates.version.tolist(), updates.t.tolist(), strict=True)) | {0: -math.inf}
+            evaluated = [each for each in evaluated if each[0] >= made_t.get(each[2].version, math.inf)]
+        by_version: dict[int, records.Evaluated] = {}
+        for _, _, record in evaluated:
+            if record.final or record.version not in by_version:
+                by_version[record.version] = record
+        return list(by_version.values())
 
 
 def _trained_s(end_s: float, updates_t: Floats, stop_time_s: float | None) -> float:

@@ -153,9 +153,11 @@ def best_accuracy(evaluations: Evaluations, window: int = 1) -> float | None:
 def reach(evaluations: Evaluations, accuracy: float, window: int = 1) -> CostToAccuracy | None:
     """What it took until the moving average over a whole window was `accuracy`; None if it never was.
 
-    So an accuracy is reached exactly if `best_accuracy` of the same window is that high.
+    So an accuracy is reached exactly if there is a whole window and `best_accuracy` of it is that high.
     """
     averages = moving_average(evaluations.accuracy, window)
+    if len(averages) < window:
+        return None
     first_whole = _first_whole(averages, window)
     there = np.flatnonzero(averages[first_whole:] >= accuracy - ROUNDING)
     if not len(there):

@@ -35,7 +35,7 @@ def update(version, worker="edge-0", step=None, size=100, staleness=0, incarnati
 def test_ingress_is_the_running_sum_of_the_pushes(tmp_path_factory, sizes, data):
     """After the last update it is the sum, and an evaluation has that of its own version, whenever it arrives."""
     folder = tmp_path_factory.mktemp("series")
-    versions = data.draw(st.lists(st.integers(0, len(sizes)), max_size=5))
+    versions = data.draw(st.lists(st.integers(0, len(sizes)), max_size=5, unique=True))
     entries = [(index * 0.1, "server", update(index + 1, size=size)) for index, size in enumerate(sizes)]
     entries += [(99.0, "evaluator", records.Evaluated(version=v, accuracy=0.5, loss=1.0)) for v in versions]
     series = series_of(folder, entries)
@@ -48,7 +48,7 @@ def test_ingress_is_the_running_sum_of_the_pushes(tmp_path_factory, sizes, data)
 def test_egress_is_the_running_sum_of_what_was_handed_out_before(tmp_path_factory, sizes, data):
     """With ingress it is the traffic, of each update and of each evaluation's version; of the initial model 0."""
     folder = tmp_path_factory.mktemp("series")
-    versions = data.draw(st.lists(st.integers(0, len(sizes)), max_size=5))
+    versions = data.draw(st.lists(st.integers(0, len(sizes)), max_size=5, unique=True))
     entries = [
         (index * 0.1, "server", msgspec.structs.replace(update(index + 1, size=up), sent=down))
         for index, (up, down) in enumerate(sizes)
@@ -276,6 +276,18 @@ def test_a_server_that_was_restored_counts_with_both_incarnations(tmp_path):
         (6.5, 700, 150),
     ]
     assert list(series.traffic_of) == ["store"]
+
+
+def test_a_version_counts_once_however_often_it_is_evaluated(tmp_path):
+    """The evaluator of a resumed trial measures again what the server still has; the final model's measure stays."""
+    told = [(0, 0.1), (20, 0.2), (0, 0.11), (20, 0.21), (40, 0.4)]
+    entries = [(0.01 * version, "server", update(version)) for version in range(1, 41)]
+    entries += [(9.0, "evaluator", records.Evaluated(version=v, accuracy=a, loss=1.0)) for v, a in told]
+    entries.append((9.5, "evaluator", records.Evaluated(version=40, accuracy=0.41, loss=1.0, final=True)))
+    evaluations = series_of(tmp_path, entries).evaluations
+
+    assert evaluations.version.tolist() == [0, 20, 40]
+    assert evaluations.accuracy.tolist() == [0.1, 0.2, 0.41]
 
 
 def test_what_a_log_took_is_summed_over_the_lives_of_the_server(make_sample_plan, tmp_path):

@@ -87,9 +87,9 @@ UPDATE = records.Update(
 FINISHED = records.Finished(version=10, reason="10 updates were applied")
 
 
-def evaluated(accuracy, *, final=False):
+def evaluated(accuracy, version=5, *, final=False):
     """An evaluation."""
-    return records.Evaluated(version=5, accuracy=accuracy, loss=1.0, final=final)
+    return records.Evaluated(version=version, accuracy=accuracy, loss=1.0, final=final)
 
 
 @pytest.fixture(scope="session")
@@ -402,17 +402,17 @@ def test_the_accuracy_limit_ends_the_training_when_it_is_reached(make_fleet):
     fleet = make_fleet(stop_accuracy=0.9).start()
 
     assert fleet.report("evaluator", evaluated(0.8999)) == []
-    (finish,) = fleet.report("evaluator", evaluated(0.9))
-    assert (finish.to, finish.message.reason) == ("server", "accuracy 0.9000 reached 0.9 at update 5")
+    (finish,) = fleet.report("evaluator", evaluated(0.9, 10))
+    assert (finish.to, finish.message.reason) == ("server", "accuracy 0.9000 reached 0.9 at update 10")
 
 
 def test_a_lucky_evaluation_does_not_end_what_a_mean_is_to_end(make_fleet):
-    """The mean of the last three decides, and there must be three."""
+    """The mean of the last three decides, and there must be three, of different models."""
     fleet = make_fleet(stop_accuracy=0.9, stop_window=3).start()
 
-    for accuracy in (0.95, 0.95, 0.7, 0.92):
-        assert fleet.report("evaluator", evaluated(accuracy)) == []
-    assert fleet.report("evaluator", evaluated(0.91)) == []
+    for version, accuracy in enumerate((0.95, 0.95, 0.7, 0.92, 0.91)):
+        for _ in range(3):
+            assert fleet.report("evaluator", evaluated(accuracy, version)) == []
     (finish,) = fleet.report("evaluator", evaluated(0.9))
     assert finish.message.reason == "accuracy 0.9100 (mean of 3 evaluations) reached 0.9 at update 5"
 

@@ -26,9 +26,9 @@ def members(make_plan):
     return made
 
 
-def accuracy(value):
+def accuracy(value, version=7):
     """A measurement of the model."""
-    return records.Evaluated(version=7, accuracy=value, loss=0.1)
+    return records.Evaluated(version=version, accuracy=value, loss=0.1)
 
 
 def test_a_change_of_state_is_journaled_once_and_only_who_is_there_is_sent_to(members):
@@ -63,8 +63,8 @@ def test_who_is_unknown_there_already_too_late_or_other_is_refused(
 def test_training_stops_when_the_mean_of_the_last_accuracies_is_reached(make_plan, members):
     """One alone is not enough."""
     stopping = Stopping(make_plan(stop_accuracy=0.8, stop_window=2), members)
-    assert stopping.measured(accuracy(0.99)) == []
-    assert stopping.measured(accuracy(0.5)) == []
+    assert stopping.measured(accuracy(0.99, 5)) == []
+    assert stopping.measured(accuracy(0.5, 6)) == []
     assert stopping.reason == ""
     (send,) = stopping.measured(accuracy(1.1))
     assert send.to == "server"

@@ -329,7 +329,7 @@ def test_a_trial_that_ends_tells_whoever_waits(make_world):
 
 
 def test_a_trial_that_goes_on_does_not_repeat_what_has_been(make_plan):
-    """Neither faults by time nor by update; lives are counted on."""
+    """Neither faults by time nor by update, but that who was frozen is so again; lives are counted on."""
     faults = (
         fault("edge-0", inject("edge-0", "freeze"), at_s=5.0),
         fault("edge-0", inject("edge-0", "freeze"), at_update=30),
@@ -341,16 +341,16 @@ def test_a_trial_that_goes_on_does_not_repeat_what_has_been(make_plan):
     world = World(plan, past, now=50.0, version=20)
     world.until(101.0).update(60)
 
-    assert world.injected == []
+    assert world.injected == [(50.0, "edge-0", "freeze")]
     assert world.controller.members["edge-0"].incarnation == 4
-    assert world.until(102.5).injected == [(102.0, "edge-1", "freeze")]
+    assert world.until(102.5).injected[1:] == [(102.0, "edge-1", "freeze")]
 
 
 def test_while_a_trial_comes_up_again_nothing_is_due(make_plan):
     """Training stands still: what is to come comes as long after the start as it would have come after the end."""
     faults = (
         fault("edge-0", inject("edge-0", "freeze"), at_s=48.0),
-        fault("edge-1", inject("edge-1", "freeze"), at_s=47.9),
+        fault("edge-1", inject("edge-1", "cut"), inject("edge-1", "heal"), at_s=47.9),
     )
     past = ResumedTrial(began_s=2.0, until_s=49.95, trained_s=47.95, updates=0, incarnations={})
     world = World(make_plan(3, faults=faults, stop_time_s=49.0), past, now=51.0)
@@ -376,7 +376,7 @@ def test_what_was_due_while_nodes_went_on_alone_is_done_when_there_is_a_controll
 
 
 def test_what_a_fault_had_done_to_links_and_caps_holds_when_the_trial_goes_on(make_plan):
-    """Until it is undone, however it was triggered: every node is a new one at the same place, and none is frozen."""
+    """Until it is undone, however it was triggered: every node is a new one at the same place, as away as it was."""
     slow = LinkChange(uplink_bit_s=1_000_000)
     faults = (
         fault("edge-0", inject("edge-0", "cut"), inject("edge-0", "heal", 20.0), at_s=10.0, name="by time"),
@@ -389,11 +389,28 @@ def test_what_a_fault_had_done_to_links_and_caps_holds_when_the_trial_goes_on(ma
     asked_s = {("by time", "edge-0"): 10.0, ("by update", "edge-1"): 11.0, ("cap", "edge-1"): 12.0}
     past = ResumedTrial(began_s=2.0, until_s=17.0, trained_s=15.0, updates=50, incarnations={}, triggered_s=asked_s)
     world = World(make_plan(3, faults=faults), past, now=17.0)
-    assert world.injected == [(17.0, "edge-0", "cut"), (17.0, "edge-1", "link"), (17.0, "edge-1", "cpus")]
+    assert world.injected == [
+        (17.0, "edge-0", "cut"), (17.0, "edge-1", "link"), (17.0, "edge-1", "cpus"), (17.0, "edge-2", "kill"),
+    ]  # fmt: skip
     assert world.told(messages.Inject, "edge-1")[0].injection.change == slow
     assert world.until(63.0).faults() == [
-        ("launch", "edge-2", "it is running"), ("thaw", "edge-2", "it is not frozen"), ("heal", "edge-0", ""),
+        ("kill", "edge-2", ""), ("launch", "edge-2", ""), ("thaw", "edge-2", "it is not frozen"),
+        ("heal", "edge-0", ""),
     ]  # fmt: skip
 
-    assert world.injected[3:] == [(32.0, "edge-0", "heal")]
-    assert world.until(65.0).injected[4:] == [(64.0, "edge-1", "cpus")]
+    assert world.injected[4:] == [(22.0, "edge-2", "launch"), (32.0, "edge-0", "heal")]
+    assert world.until(65.0).injected[6:] == [(64.0, "edge-1", "cpus")]
+
+
+@pytest.mark.parametrize(
+    ("policy", "injected"), [("ignore", [(17.0, "edge-0", "freeze"), (32.0, "edge-0", "thaw")]), ("restart", [])]
+)
+def test_who_was_frozen_when_the_trial_broke_off_is_frozen_until_the_plan_thaws_it(make_plan, policy, injected):
+    """A policy brings back whoever is away."""
+    freeze = fault("edge-0", inject("edge-0", "freeze"), inject("edge-0", "thaw", 20.0), at_s=10.0)
+    over = fault("edge-1", inject("edge-1", "freeze"), inject("edge-1", "thaw", 2.0), at_s=10.0, name="over")
+    past = ResumedTrial(began_s=2.0, until_s=17.0, trained_s=15.0, updates=50, incarnations={})
+    world = World(make_plan(3, faults=(freeze, over), on_failure=policy), past, now=17.0).until(40.0)
+
+    assert world.injected == injected
+    assert [action for action, _, moot in world.faults() if not moot] == [action for _, _, action in injected]

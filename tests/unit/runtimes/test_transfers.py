@@ -379,6 +379,23 @@ def test_the_server_tells_what_pushes_and_models_took_from_each_other_on_its_lin
     assert second["edge-0", "up"] == pytest.approx(2 * alone_s)
 
 
+def test_what_is_not_answered_by_the_end_is_allowed_for_what_came_its_acknowledgements_way():
+    """The last model for each worker, once."""
+    life = Lifetime(0, began_s=0.0)
+    link = LinkPlan(uplink_bit_s=MBIT, downlink_bit_s=MBIT)
+    meter = transfers_meter({"edge-0": TEN_MBIT, "edge-1": TEN_MBIT}, life, name="server", role="server", link=link)
+    meter.sent(2.0, (2.0, 2.0), "edge-0", 12_700, paced=False)
+    meter.received(3.2, push("edge-1", sent_s=3.0), 12_700)
+    alone_s = (wire_bytes(12_700) - burst_bytes(MBIT)) * 8 / MBIT
+
+    told = [len(list(meter.read(10.0, 0.0)))]
+    life.stop = END
+    told += [len(list(meter.read(now, 0.0))) for now in (20.0, 21.0)]
+
+    assert told == [1, 1, 0]
+    assert meter.totals["edge-0", "down", ""].beside_s == pytest.approx(alone_s)
+
+
 class Kernel:
     """Connections to these nodes, of which the kernel says how long something was not acknowledged."""
 

@@ -29,7 +29,6 @@ from typing import Any, Generic, TypeVar
 from edgebed.core.framing import (
     ACK_BYTES_A_SEGMENT,
     INITIAL_WINDOW,
-    QUEUE_S,
     num_segments,
     packet_bytes,
     wire_bytes,
@@ -43,11 +42,8 @@ AT_ONCE_S = 1e-9
 """What ends within a nanosecond ends together: rounding alone tells it apart."""
 BATCH_BYTES = 8192
 """What ZeroMQ sends of a message before it turns to other connections (its `out_batch_size`)."""
-INITIAL_WINDOW_BYTES = float(INITIAL_WINDOW * packet_bytes())
-TIMEOUT_S = 0.2
-"""Seconds, besides a round trip, without an acknowledgement after which TCP sends again."""
 A_BYTE = 1.0
-"""What is left of a window when it is over: rounding may leave less."""
+"""What is left of a window, or in a bucket, when it is over: rounding may leave less."""
 
 
 class Course(Generic[Subject]):
@@ -59,30 +55,14 @@ class Course(Generic[Subject]):
         self.back = back
         self.flows: deque[Flow[Subject]] = deque()
         """What passes, and behind it what waits."""
-        self.window = INITIAL_WINDOW_BYTES
-        """Bytes that TCP sends before it hears of the first of them."""
-        self.last_end_s = math.inf
-        """When the last message was through."""
-        self.round_trip_s = 0.0
-        """Seconds from a packet of the last message to its acknowledgement, on the mean: half of them wait."""
+        self.window = float(INITIAL_WINDOW * packet_bytes())
+        """Bytes that TCP sends before it hears of the first: with all that is acknowledged it grows as much."""
 
     def add(self, payload_bytes: int, subject: Subject) -> "Flow[Subject]":
         """Put a message behind those that are there."""
         flow = Flow(self, payload_bytes, subject)
         self.flows.append(flow)
         return flow
-
-    def begin(self, now: float) -> None:
-        """Note that a message begins: TCP halves its window for each time-out of silence before it (RFC 2861)."""
-        silent_s = now - self.last_end_s + self.round_trip_s
-        if silent_s > 0.0:
-            halves = 0.5 ** int(silent_s / (TIMEOUT_S + self.round_trip_s))
-            self.window = max(INITIAL_WINDOW_BYTES, self.window * halves)
-
-    def end(self, first_s: float, end_s: float, num_bytes: int) -> None:
-        """Note that a message has passed between these times: its acknowledgements open the window as far as it fills."""
-        self.window = max(self.window, num_bytes)
-        self.last_end_s, self.round_trip_s = end_s, min(QUEUE_S, (end_s - first_s) / 2)
 
 
 class Flow(Generic[Subject]):
@@ -224,9 +204,8 @@ class Flows(Generic[Subject]):
             flow.left -= min((lane.passed_since(since_s, now, most) for lane in lanes), default=flow.left)
         if flow.left <= 0.0:
             flow.end_s = now
-            flow.course.end(flow.first_s, flow.end_s, wire_bytes(flow.payload_bytes))
+            self._acknowledged(flow)
             return True
-        flow.course.begin(now)
         flow.behind = flow.left - min([flow.left, flow.course.window, *(lane.room(now) for lane in lanes)])
         self.begun += 1
         flow.number = self.begun
@@ -273,7 +252,7 @@ class Flows(Generic[Subject]):
         for flow in passed:
             self.leave(flow, now)
             flow.end_s, flow.left = ends[flow], 0.0
-            flow.course.end(flow.first_s, flow.end_s, wire_bytes(flow.payload_bytes))
+            self._acknowledged(flow)
         return passed
 
     def settle(self, now: float) -> None:
@@ -349,6 +328,9 @@ class Flows(Generic[Subject]):
                         flows.update(dict.fromkeys(beside))
                         waiting += beside
         return waiting, rates
+
+    def _acknowledged(self, flow: Flow[Subject]) -> None:
+        flow.course.window += wire_bytes(flow.payload_bytes)
 
     def _group(self, flows: list[Flow[Subject]], due_s: float) -> None:
         group = Group(flows)

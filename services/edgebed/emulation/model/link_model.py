@@ -7,7 +7,7 @@ like the kernel's tbf, which what passes at a time shares as TCP would (flows.py
 as the slower of two links lets it be, at each moment. Acknowledgements of what passes one way take their share of the
 other, and keep the message waiting where that is very slow.
 
-What it simplifies: rates are exact, as if TCP's window filled a link from the first byte on; nothing is lost.
+What it simplifies: rates are exact, as if TCP's window were open from the first byte on; nothing is lost.
 
 Times are seconds of the trial, sizes are payload of whole messages; a rate is what the wire carries (see framing.py).
 """

@@ -238,8 +238,8 @@ def _not_carried_s(trial: Observed, lot: Lot) -> float:
 
 
 def _of_way_not_carried_s(trial: Observed, node: Judged, way: DirectionConditions) -> float:
-    share = way.unacknowledged / max(1, way.messages)  # what else was on the links is known of timed messages
-    beside_s = (1.0 + RATE_TOLERANCE) * way.beside_s * min(1.0, share)
+    share = way.unacknowledged / max(1, way.messages)  # what else was on the links is known of messages that came
+    beside_s = (1.0 + RATE_TOLERANCE) * way.beside_s * share
     repeated_s = way.repeated_s + sum(back.repeated_s for back in _way_back(trial, node, way))
     asked_s = (1.0 + RATE_TOLERANCE) * (way.unacknowledged_asked_s + repeated_s) + beside_s
     return way.unacknowledged_s - asked_s - way.unacknowledged * (ACKNOWLEDGED_S + _rounds_s(node, way))

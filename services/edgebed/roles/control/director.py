@@ -17,6 +17,8 @@ from edgebed.roles.events import Effect, Wake
 from edgebed.wire import messages
 
 TOKEN = "fault:"
+AGAIN = "again, as the trial is resumed"
+"""Trigger, in the record, of what had been done before a trial broke off, and holds on."""
 
 
 class Director:
@@ -28,24 +30,41 @@ class Director:
         self.schedule = FaultSchedule(plan)
         self.steps = PendingActions[str]()
         """Steps to come by the token of a Wake: what is due then."""
+        self.absences: dict[tuple[str, str], tuple[Cause, Injection]] = {}
+        """Freezes and kills that were not over when the trial broke off, by node and name of the fault."""
         self.count = 0
 
     # --- triggers -----------------------------------------------------------------------------------------------
 
     def began(self, began_s: float, now: float) -> list[Effect]:
         """Begin what the plan does at a time, now that training began, but for what has been done."""
-        return self._follow(self.schedule.timed(began_s), now)
+        again = [(Cause(cause.name, AGAIN, now), step) for cause, step in self.absences.values()]
+        self.absences = {}
+        return self._follow([*again, *self.schedule.timed(began_s)], now)
 
     def resumed(self, passed_s: float, updates: int, triggered_s: Mapping[tuple[str, str], float]) -> None:
         """Note that the trial is resumed: faults of its first seconds of training, or of so many updates, have been.
 
         `triggered_s`: when each fault, by its name and node, was triggered first. All nodes begin another incarnation.
-        What was done to their links and caps, and has not been undone, is done to that, too; what is to come still
-        comes.
+        What was done to their links and caps, and has not been undone, is done to that, too. A node that the plan had
+        frozen, or a worker that it had killed, is so again once training begins; what is to come still comes.
         """
         for cause, step in self.schedule.resume(passed_s, updates, triggered_s):
             if step.action in OF_NEXT_INCARNATION:
                 self.injector.worlds[step.node].note(cause, step)
+            elif self.plan.on_failure != "restart":  # the policy brings back whoever is away
+                self._note_absence(cause, step)
+
+    def _note_absence(self, cause: Cause, step: Injection) -> None:
+        """Note a step that was done before the trial broke off: whether a node is away by it, or no longer is."""
+        own = {key: each for key, each in self.absences.items() if key[0] == step.node}
+        is_dead = any(done.action == "kill" for _, done in own.values())
+        if step.action in ("kill", "launch") or cause.undoes_all:
+            self.absences = {key: each for key, each in self.absences.items() if key not in own}
+        if (step.action == "freeze" and not is_dead) or (step.action == "kill" and step.node != "server"):
+            self.absences[step.node, cause.name] = cause, step
+        elif step.action == "thaw":
+            self.absences.pop((step.node, cause.name), None)
 
     def updated(self, version: int, now: float) -> list[Effect]:
         """Do what is due now that the server has applied so many updates."""

@@ -21,10 +21,15 @@ class Stopping:
         """Why no more updates are to be applied; empty while updates are applied."""
         self.evaluated: deque[float] = deque(maxlen=plan.stop_window)
         """Last accuracies, whose mean may end the training; of a resumed trial, since it was resumed."""
+        self.version = -1
+        """Version that was evaluated last."""
 
     def measured(self, record: Evaluated) -> list[Effect]:
         """Stop training if that was the accuracy to be reached."""
         target, window = self.plan.stop_accuracy, self.plan.stop_window
+        if record.version == self.version:
+            return []
+        self.version = record.version
         self.evaluated.append(record.accuracy)
         mean = fmean(self.evaluated)
         if target is None or len(self.evaluated) < window or mean < target:

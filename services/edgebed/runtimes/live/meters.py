@@ -570,6 +570,8 @@ class TransfersMeter:
             return
         self.first_s = now if self.first_s is None else self.first_s
         self.next_s = now + told_after_s(now - self.first_s) - EARLY_S
+        for to, back_s in self.shared.unheard().items() if self.shared and self.life.stop is not None else ():
+            self._allow(self._sent_key(to), back_s)
         for key, extra_s in self.beside_s.items():
             self._change(key, beside_s=extra_s)
         self.beside_s.clear()

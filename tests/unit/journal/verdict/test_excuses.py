@@ -165,6 +165,14 @@ def test_what_shares_a_link_is_allowed_for_between_kernels_as_well():
     assert verdict_on(PLAN, THROTTLED, held(), received, acknowledged(450.0)) == ("degraded", ["link"])
 
 
+@pytest.mark.parametrize(("took_ms", "verdict"), [(370.0, "trusted"), (450.0, "degraded")])
+def test_what_is_still_on_its_way_at_the_end_is_allowed_as_much_as_what_came(took_ms, verdict):
+    """Half of the messages have not come: what others took of those that came, they took of these as well."""
+    received = transfers(messages=50, asked_s=1.85, share=1.0, beside_s=15.0)
+
+    assert verdict_on(PLAN, THROTTLED, held(), received, acknowledged(took_ms))[0] == verdict
+
+
 @pytest.mark.parametrize(("took_ms", "verdict"), [(190.0, "trusted"), (200.0, "degraded")])
 def test_acknowledgements_stand_behind_packets_that_were_sent_again_on_their_way(took_ms, verdict):
     """The uplink's were the node's own: models' acknowledgements come after them."""

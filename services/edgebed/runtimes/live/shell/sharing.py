@@ -45,8 +45,16 @@ class SharedLinks:
         self.down_load.add(now, alone_s)
         state = self.own.at(sent_s)
         extra[source] += self._waits_s(state.uplink_bit_s, self.up_load, sent_s, size)
-        left_s, left_bytes = self.left.pop(source, (now, 0))
-        return extra, self._waits_s(state.downlink_bit_s, self.down_load, left_s, left_bytes)
+        return extra, self._back_s(source)
+
+    def unheard(self) -> dict[str, float]:
+        """What is added, at the end, to the last message for each node that has not been heard of since."""
+        return {to: self._back_s(to) for to in list(self.left)}
+
+    def _back_s(self, to: str) -> float:
+        """Seconds that acknowledgements of the last message for a node waited behind what came, at most; told once."""
+        left_s, left_bytes = self.left.pop(to, (0.0, 0))
+        return self._waits_s(self.own.at(left_s).downlink_bit_s, self.down_load, left_s, left_bytes)
 
     def _waits_s(self, rate_bit_s: int | None, load: LinkLoad, since_s: float, size: int) -> float:
         """Seconds that acknowledgements of a message waited behind others' bytes on the way back, at most."""
