@@ -12,6 +12,7 @@ others nothing is known there but their pauses and links. What faults do to a de
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -36,6 +37,8 @@ LEAST_S = 60.0
 SHOWN_S = 0.0005  # what is shorter rounds to nothing
 RARE = 1000
 """One exponential pause in so many is longer than a long one."""
+
+UNLIMITED_BIT_S = 1e15
 
 Rate = Callable[[LinkState], float]
 
@@ -117,15 +120,16 @@ def push_time(
     """What a worker needs between two messages, as far as that is known in virtual time, or else on a machine.
 
     `senders` workers share the server's link. `rare`: a pause drawn from a distribution without an end is a long one,
-    else the mean.
+    and a recorded link is in its slowest stretch; else both are as on the mean.
     """
     latency_s = _latency_s(node.link) + _latency_s(server.link)
     model, push = wire_bytes(sizes.model), wire_bytes(sizes.push)
+    passing_s = partial(_passing_s, slowest=rare)
     return PushTime(
-        pull_s=latency_s + max(_passing_s(model, node.link, _down), _passing_s(senders * model, server.link, _up)),
+        pull_s=latency_s + max(passing_s(model, node.link, _down), passing_s(senders * model, server.link, _up)),
         computing_s=_computing_s(node) if is_virtual or node.core else 0.0,
         pause_s=long_pause_s(node.waiting) * (math.log(RARE) if rare and node.waiting.mean_s else 1.0),
-        push_s=latency_s + max(_passing_s(push, node.link, _up), _passing_s(senders * push, server.link, _down)),
+        push_s=latency_s + max(passing_s(push, node.link, _up), passing_s(senders * push, server.link, _down)),
     )
 
 
@@ -150,15 +154,21 @@ def _down(state: LinkState) -> float:
     return math.inf if state.downlink_bit_s is None else state.downlink_bit_s
 
 
-def _passing_s(size: int, link: LinkPlan, rate: Rate) -> float:
-    """Seconds that bytes take in one direction of a link: at its lowest rate, of a trace at its mean."""
+def _passing_s(size: int, link: LinkPlan, rate: Rate, *, slowest: bool) -> float:
+    """Seconds that bytes take in one direction of a link: at its lowest rate; of a trace at its mean, or at most."""
     schedule = LinkSchedule(link)
     if link.period_s is None or not schedule.conditions:
         return 8 * size / min(map(rate, schedule.possible()))
-    ends_s = (*schedule.times_s[1:], link.period_s + schedule.times_s[0])
-    shares = [(end_s - at_s) / link.period_s for at_s, end_s in zip(schedule.times_s, ends_s, strict=True)]
-    mean = sum(share * rate(state) for share, state in zip(shares, schedule.conditions, strict=True))
-    return 8 * size / mean
+    times_s = np.array([*schedule.times_s, link.period_s + schedule.times_s[0]])
+    rates = np.minimum([rate(state) for state in schedule.conditions], UNLIMITED_BIT_S)
+    passed = np.cumsum([0.0, *np.diff(times_s) * rates])
+    if not slowest:
+        return float(8 * size * link.period_s / passed[-1])
+    periods, left = divmod(8.0 * size, passed[-1])
+    ends_s = np.interp(
+        passed[:-1] + left, [*passed, *passed[1:] + passed[-1]], [*times_s, *times_s[1:] + link.period_s]
+    )
+    return float(periods * link.period_s + max(ends_s - times_s[:-1]))
 
 
 def _latency_s(link: LinkPlan) -> float:

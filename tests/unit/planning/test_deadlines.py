@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import LinkChange, LinkPlan
+from edgebed.emulation.conditions import LinkSchedule
 from edgebed.planning.checking import check
-from edgebed.planning.deadlines import check_deadlines
+from edgebed.planning.deadlines import _passing_s, _up, check_deadlines
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
 
@@ -51,6 +53,40 @@ def deadlines(method=STEPS, **more):
 def test_silence_and_stall_are_three_slowest_pushes_and_a_minute_at_least(more, silence_s):
     """With what computes, pauses and passes links; a worker speaks three times in that."""
     assert deadlines(**more) == (silence_s, silence_s, silence_s / 3)
+
+
+def test_a_recorded_link_counts_by_its_slowest_stretch(tmp_path):
+    """Good for four minutes, then hardly anything for more than two."""
+    trace = tmp_path / "gap.csv"
+    rates = [10.0] * 250 + [0.008] * 150
+    trace.write_text("time_s,up_mbit,down_mbit\n" + "".join(f"{t},{rate},{rate}\n" for t, rate in enumerate(rates)))
+    silence_s, _, _ = deadlines(fleet={"a": {"link_trace": str(trace)}})
+
+    assert silence_s > 150.0
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 5.0), st.integers(1_000, 1_000_000)), min_size=2, max_size=6),
+    st.integers(1, 100_000),
+)
+def test_the_slowest_stretch_is_that_of_the_worst_beginning(steps, size):
+    """By going through the trace from each of its changes on; its mean is never slower."""
+    times_s = [sum(lasts_s for lasts_s, _ in steps[:k]) for k in range(len(steps) + 1)]
+    changes = [LinkChange(at_s=at_s, uplink_bit_s=rate) for at_s, (_, rate) in zip(times_s[:-1], steps, strict=True)]
+    link = LinkPlan(uplink_bit_s=steps[0][1], period_s=times_s[-1], changes=tuple(changes))
+
+    def lasts_s(begin_s):
+        schedule, at_s, left = LinkSchedule(link), begin_s, 8.0 * size
+        while left > 0:
+            rate, until_s = schedule.at(at_s).uplink_bit_s, schedule.next_change_s(at_s)
+            step_s = min(until_s - at_s, left / rate)
+            is_over = step_s == left / rate
+            left, at_s = (0.0, at_s + step_s) if is_over else (left - step_s * rate, until_s)
+        return at_s - begin_s
+
+    slowest_s = max(map(lasts_s, times_s[:-1]))
+    assert _passing_s(size, link, _up, slowest=True) == pytest.approx(slowest_s, rel=1e-6)
+    assert _passing_s(size, link, _up, slowest=False) <= slowest_s * (1 + 1e-9)
 
 
 def test_a_buffer_that_needs_several_pushes_of_each_worker_may_take_as_long():

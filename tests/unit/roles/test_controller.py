@@ -9,7 +9,17 @@ from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
 from edgebed.roles.control.ending import GRACE_S
 from edgebed.roles.control.name import NAME
-from edgebed.roles.events import EndNode, Interrupted, Journal, NodeExited, NodeStarted, Send, Wake, Woken
+from edgebed.roles.events import (
+    EndNode,
+    HealthChecked,
+    Interrupted,
+    Journal,
+    NodeExited,
+    NodeStarted,
+    Send,
+    Wake,
+    Woken,
+)  # fmt: skip
 from edgebed.wire import messages
 
 ALL = ("server", "evaluator", "edge-0", "edge-1")
@@ -501,11 +511,25 @@ def test_a_final_evaluation_that_never_comes_ends_the_trial(fleet):
     """The evaluator may be frozen."""
     fleet.start(now=0.0)
     fleet.report("server", FINISHED, now=50.0)
+    fleet.do(HealthChecked(frozenset({"server"})), 55.0)
 
     assert fleet.do(Woken("stall"), 60.0) == [Wake(110.0, "stall")]
     fleet.do(Woken("stall"), 110.0)
     end_all(fleet)
     assert fleet.ended() == ("failed", "no final evaluation came for 60 s")
+
+
+def test_an_evaluator_that_lives_has_ten_times_as_long_for_the_final_model(fleet):
+    """Under a small cap an evaluation takes minutes; without an end it would never fail."""
+    fleet.start(now=0.0)
+    fleet.report("server", FINISHED, now=50.0)
+    fleet.do(HealthChecked(frozenset({"server", "evaluator"})), 55.0)
+
+    for now in (60.0, 120.0, 600.0):
+        assert fleet.do(Woken("stall"), now) == [Wake(min(now + 60.0, 650.0), "stall")]
+    fleet.do(Woken("stall"), 650.0)
+    end_all(fleet)
+    assert fleet.ended() == ("failed", "no final evaluation came for 600 s")
 
 
 def test_nodes_that_do_not_say_goodbye_are_given_up_after_the_grace(fleet):

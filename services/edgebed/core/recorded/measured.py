@@ -280,6 +280,8 @@ class Transfers(Record):
     """Seconds by which `time_s` may be wrong, since sender and receiver have different clocks: summed over messages."""
     impossible: Count = 0
     """Messages that came before they had left, by more than both clocks are said to be wrong by; not measured."""
+    left_out: Count = 0
+    """Messages that met a fault of a link, by which it is not known how long they should take; not measured."""
     unacknowledged: Count = 0
     """Messages that the next two are about, whichever kinds they are, by the sender's kernel."""
     unacknowledged_s: Seconds = 0.0

@@ -256,8 +256,9 @@ def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -
         models_a_push = min(1.0, pulls / max(1, len(series.updates)))  # a worker may push several times for one model
         ways = (("pushes", "up", trial.server.name), ("models", "down", node.name))
         for what, direction, receiver in ways:
-            expected = _expected(node.name, receiver, trial, presence) * (models_a_push if direction == "down" else 1.0)
-            timed = node.way(direction).messages
+            timed, left_out = node.way(direction).messages, node.way(direction).left_out
+            expected = _expected(node.name, receiver, trial, presence, left_out)
+            expected *= models_a_push if direction == "down" else 1.0
             if count := max(expected, timed):
                 share = min(1.0, timed / expected) if expected >= 1.0 else 1.0
                 observed_s, condition = share * owed_s, f"time of {what}"
@@ -276,8 +277,11 @@ def _link_conditions(link: LinkPlan) -> tuple[str, ...]:
     return tuple(condition for condition, is_asked in asked.items() if is_asked)
 
 
-def _expected(worker: str, receiver: str, trial: Observed, presence: Presence) -> int:
-    """Updates of a worker whose messages the receiver must have timed: it lived to tell, and no fault met the link."""
+def _expected(worker: str, receiver: str, trial: Observed, presence: Presence, left_out: int) -> float:
+    """Updates of a worker whose messages the receiver must have timed: it lived to tell, and no fault met the link.
+
+    `left_out`: messages that the receiver says were met by one.
+    """
     series = presence.series
     if worker not in series.workers:
         return 0
@@ -285,7 +289,7 @@ def _expected(worker: str, receiver: str, trial: Observed, presence: Presence) -
     is_owed = _any(times, (life.owed for life in presence.lives(receiver)))
     done = (each for end in (worker, trial.server.name) for each in presence.done.get(end, ()))
     is_met = _any(times, (Span(t, t + AFTER_FAULT_S) for t, action in done if action in LINK_FAULTS))
-    return int((is_owed & ~is_met).sum())
+    return float(is_owed.sum() - max(left_out, (is_owed & is_met).sum()))
 
 
 def _any(times: Floats, spans: Iterable[Span]) -> NDArray[np.bool_]:

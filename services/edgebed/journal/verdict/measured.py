@@ -17,7 +17,7 @@ from edgebed.journal.series import Series
 
 SUMS = (
     "messages", "bytes", "time_s", "asked_s", "beside_s", "throttled_s", "busy_s", "latency_s", "early", "error_s",
-    "impossible", "unacknowledged", "unacknowledged_s", "unacknowledged_asked_s", "repeated_s",
+    "impossible", "left_out", "unacknowledged", "unacknowledged_s", "unacknowledged_asked_s", "repeated_s",
 )  # fmt: skip
 """Fields of `Transfers` that are summed over all who tell of a way, and over their incarnations."""
 
@@ -64,6 +64,8 @@ class DirectionConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds by which `time_s` may be wrong, since the clocks of both ends are not the same."""
     impossible: int = 0
     """Number of messages that came before they had left, by more than these clocks are said to be wrong by."""
+    left_out: int = 0
+    """Number of messages that were not timed, since a fault of a link met them."""
     unacknowledged: int = 0
     """Number of messages that the next two are about, by the kernels of those who sent them."""
     unacknowledged_s: float = 0.0

@@ -87,6 +87,8 @@ class Phase(Enum):
 
 
 TRAINING = (Phase.RUNNING, Phase.FINISHING)
+EVALUATION_STALLS = 10
+"""Multiple of the stall deadline for which an evaluator that gives signs of life may measure the final model."""
 """Phases in which nodes are watched and restarted."""
 
 
@@ -271,14 +273,20 @@ class Controller:
         if token in self.director.steps:
             return self._done(self.director.woken(token, now), now)
         if token == "stall" and self.phase in TRAINING:
-            due_s = max(self.progress_at_s, self.director.last_return_s()) + self.plan.stall_deadline_s
+            patience_s = self.plan.stall_deadline_s * (EVALUATION_STALLS if self._is_evaluating() else 1)
+            due_s = max(self.progress_at_s, self.director.last_return_s()) + patience_s
             if due_s > now:
-                return [Wake(due_s, "stall")]
+                return [Wake(min(due_s, now + self.plan.stall_deadline_s), "stall")]
             what = "no update was applied" if self.phase is Phase.RUNNING else "no final evaluation came"
-            return self._end("failed", f"{what} for {self.plan.stall_deadline_s:g} s", now)
+            return self._end("failed", f"{what} for {patience_s:g} s", now)
         if token == "grace" and self.phase is Phase.ENDING:
             return self._over()
         return []
+
+    def _is_evaluating(self) -> bool:
+        """Whether the evaluator has still to tell of the final model, and gives signs of life."""
+        evaluator = self.members["evaluator"]
+        return self.phase is Phase.FINISHING and evaluator.state is State.RUNNING and not evaluator.missed
 
     def _end(self, outcome: str, reason: str, now: float) -> list[Effect]:
         if self.is_ending:

@@ -419,6 +419,7 @@ class TransfersMeter:
         if isinstance(message, Activation | Gradient) and busy_until_s > sent_s + asked_s:
             return
         if any(_met_fault(effective, since_s, now - began_s) for effective in (self.own, other)):
+            self._change(key, left_out=1)
             return
         subject, far = (self.own, other) if key[0] == own_name else (other, self.own)
         delay_s = None

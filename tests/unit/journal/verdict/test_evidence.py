@@ -102,6 +102,19 @@ def test_a_simulation_owes_no_evidence(judged):
     assert judged(WHOLE, runtime="simulation").evidence == ()
 
 
+@pytest.mark.parametrize(("left_out", "verdict"), [(30, "trusted"), (10, "unknown")])
+def test_messages_that_met_a_fault_need_not_be_timed(judged, left_out, verdict):
+    """Half of them; a message may be under way for longer than any span around a fault."""
+
+    def with_half(t, name, record):
+        if not isinstance(record, records.Transfers):
+            return t, name, record
+        half = record.messages // 2
+        return t, name, msgspec.structs.replace(record, messages=half, left_out=min(half, left_out))
+
+    assert judged([with_half(*entry) for entry in WHOLE]).verdict == verdict
+
+
 @pytest.mark.parametrize(
     ("kind", "what"),
     [
