@@ -64,18 +64,19 @@ def test_the_best_accuracy_is_that_of_a_whole_window():
 
 @given(ACCURACIES, WINDOWS, st.integers(0, 500).map(lambda right: right / 500))
 def test_an_accuracy_is_reached_exactly_if_the_best_is_as_high(accuracies, window, wanted):
-    """The two measures never contradict each other."""
+    """The two measures never contradict each other; fewer evaluations than a window reach nothing."""
     evaluations = evaluated(accuracies)
     best = best_accuracy(evaluations, window)
-    assert (reach(evaluations, wanted, window) is not None) == (best is not None and best >= wanted - 1e-9)
+    is_reached = len(accuracies) >= window and best is not None and best >= wanted - 1e-9
+    assert (reach(evaluations, wanted, window) is not None) == is_reached
 
 
 @given(st.lists(st.integers(0, 500).map(lambda right: right / 500), min_size=1, max_size=30), WINDOWS)
 def test_the_best_accuracy_itself_is_reached(accuracies, window):
-    """And nothing above it is."""
+    """Where there is a whole window; and nothing above it is."""
     evaluations = evaluated(accuracies)
     best = best_accuracy(evaluations, window)
-    assert reach(evaluations, best, window) is not None
+    assert (reach(evaluations, best, window) is not None) == (len(accuracies) >= window)
     assert reach(evaluations, best + 1e-6, window) is None
 
 
