@@ -507,29 +507,18 @@ def test_a_trial_without_progress_is_ended(fleet):
     assert fleet.ended() == ("failed", "no update was applied for 60 s")
 
 
-def test_a_final_evaluation_that_never_comes_ends_the_trial(fleet):
-    """The evaluator may be frozen."""
+@pytest.mark.parametrize(("alive", "wakes", "lasts_s"), [((), [110], 60), (("evaluator",), [120, 650], 600)])
+def test_a_final_evaluation_that_never_comes_ends_the_trial(fleet, alive, wakes, lasts_s):
+    """The evaluator may be frozen; one that lives, under a small cap, has ten times as long."""
     fleet.start(now=0.0)
     fleet.report("server", FINISHED, now=50.0)
-    fleet.do(HealthChecked(frozenset({"server"})), 55.0)
+    fleet.do(HealthChecked(frozenset({"server", *alive})), 55.0)
 
-    assert fleet.do(Woken("stall"), 60.0) == [Wake(110.0, "stall")]
-    fleet.do(Woken("stall"), 110.0)
+    for now, due_s in zip((60.0, 600.0), wakes, strict=False):
+        assert fleet.do(Woken("stall"), now) == [Wake(due_s, "stall")]
+    fleet.do(Woken("stall"), wakes[-1])
     end_all(fleet)
-    assert fleet.ended() == ("failed", "no final evaluation came for 60 s")
-
-
-def test_an_evaluator_that_lives_has_ten_times_as_long_for_the_final_model(fleet):
-    """Under a small cap an evaluation takes minutes; without an end it would never fail."""
-    fleet.start(now=0.0)
-    fleet.report("server", FINISHED, now=50.0)
-    fleet.do(HealthChecked(frozenset({"server", "evaluator"})), 55.0)
-
-    for now in (60.0, 120.0, 600.0):
-        assert fleet.do(Woken("stall"), now) == [Wake(min(now + 60.0, 650.0), "stall")]
-    fleet.do(Woken("stall"), 650.0)
-    end_all(fleet)
-    assert fleet.ended() == ("failed", "no final evaluation came for 600 s")
+    assert fleet.ended() == ("failed", f"no final evaluation came for {lasts_s} s")
 
 
 def test_nodes_that_do_not_say_goodbye_are_given_up_after_the_grace(fleet):

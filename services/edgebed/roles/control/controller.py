@@ -273,10 +273,11 @@ class Controller:
         if token in self.director.steps:
             return self._done(self.director.woken(token, now), now)
         if token == "stall" and self.phase in TRAINING:
-            patience_s = self.plan.stall_deadline_s * (EVALUATION_STALLS if self._is_evaluating() else 1)
+            is_evaluating, patience_s = self._is_evaluating(), self.plan.stall_deadline_s
+            next_s, patience_s = now + patience_s, patience_s * (EVALUATION_STALLS if is_evaluating else 1)
             due_s = max(self.progress_at_s, self.director.last_return_s()) + patience_s
-            if due_s > now:
-                return [Wake(min(due_s, now + self.plan.stall_deadline_s), "stall")]
+            if due_s > now:  # whether the evaluator lives is to be seen again
+                return [Wake(min(due_s, next_s) if is_evaluating else due_s, "stall")]
             what = "no update was applied" if self.phase is Phase.RUNNING else "no final evaluation came"
             return self._end("failed", f"{what} for {patience_s:g} s", now)
         if token == "grace" and self.phase is Phase.ENDING:
