@@ -87,9 +87,9 @@ class Phase(Enum):
 
 
 TRAINING = (Phase.RUNNING, Phase.FINISHING)
+"""Phases in which nodes are watched and restarted."""
 EVALUATION_STALLS = 10
 """Multiple of the stall deadline for which an evaluator that gives signs of life may measure the final model."""
-"""Phases in which nodes are watched and restarted."""
 
 
 class Controller:
@@ -273,11 +273,11 @@ class Controller:
         if token in self.director.steps:
             return self._done(self.director.woken(token, now), now)
         if token == "stall" and self.phase in TRAINING:
-            is_evaluating, patience_s = self._is_evaluating(), self.plan.stall_deadline_s
-            next_s, patience_s = now + patience_s, patience_s * (EVALUATION_STALLS if is_evaluating else 1)
+            is_evaluating, stall_s = self._is_evaluating(), self.plan.stall_deadline_s
+            patience_s = EVALUATION_STALLS * stall_s if is_evaluating else stall_s
             due_s = max(self.progress_at_s, self.director.last_return_s()) + patience_s
             if due_s > now:  # whether the evaluator lives is to be seen again
-                return [Wake(min(due_s, next_s) if is_evaluating else due_s, "stall")]
+                return [Wake(min(due_s, now + stall_s) if is_evaluating else due_s, "stall")]
             what = "no update was applied" if self.phase is Phase.RUNNING else "no final evaluation came"
             return self._end("failed", f"{what} for {patience_s:g} s", now)
         if token == "grace" and self.phase is Phase.ENDING:
