@@ -270,7 +270,7 @@ HOG = textwrap.dedent(
     from edgebed.core.plan import LinkPlan
     from edgebed.wire.messages import Stop
     enter(sys.argv[2:])
-    plan = SimpleNamespace(node="hog", cpus=json.loads(sys.argv[1]), memory_bytes=None, link=LinkPlan())
+    plan = SimpleNamespace(node="hog", core=None, cpus=json.loads(sys.argv[1]), memory_bytes=None, link=LinkPlan())
     life = Lifetime(0)
     meter = UsageMeter(plan, NodeDevice(plan), life, own_cgroup=len(sys.argv) > 2)
     sys.stdin.readline()

@@ -98,6 +98,47 @@ def test_a_device_that_is_faster_than_this_machine_waits_for_nothing(make_node):
     assert NodeDevice(plan, Busy()).compute(Compute(job, pause_s=0.0), lambda: 7.0)[1] == 0.0
 
 
+def device_of(make_node, **more):
+    """A node's device whose gradients take 0.5 s."""
+    plan = make_node(core=Core(flop_s=1e9, overhead_s=0.4), **more)
+    return NodeDevice(msgspec.structs.replace(plan, task=msgspec.structs.replace(plan.task, gradient_flop=10**8)))
+
+
+def job_of(gradients):
+    """Work for a push."""
+    return GradientJob(theta=None, batches=(None,) * gradients, step=0)
+
+
+def test_what_is_late_on_a_device_is_each_job_by_itself(make_node):
+    """One that was done sooner waits for the rest, and makes up for no other; an evaluation has no device's time."""
+    jobs = device_of(make_node).jobs
+    jobs.did(job_of(100), 20.0, None)
+    jobs.did(job_of(10), 6.0, 1.0)
+    jobs.did(EvaluationJob(theta=None, version=1, final=False), 7.0, None)
+
+    beside_s = 2 * jobs.plan.compression_s
+    assert jobs.account() == {"device_s": round(55.0 + beside_s, 6), "device_late_s": round(1.0 - beside_s / 2, 6)}
+
+
+@pytest.mark.parametrize(("to", "device_s", "late_s"), [(0.25, 20.0, 5.0), (1.0, 10.0, 15.0), (None, 10.0, 15.0)])
+def test_a_cap_that_changed_during_a_job_holds_for_it_where_it_is_lower(make_node, to, device_s, late_s):
+    """The kernel has it first; the node hears of it when the job is done."""
+    device = device_of(make_node, cpus=0.5)
+    jobs = device.jobs
+    jobs.did(job_of(10), 25.0, device.cpus)
+    device.cap(to)
+
+    assert (jobs.device_s, jobs.late_s) == pytest.approx((device_s, late_s), rel=0.01)
+
+
+def test_a_node_without_a_device_has_no_account_of_its_jobs(make_node):
+    """Its class is as fast as this host lets it."""
+    device = NodeDevice(make_node())
+    device.jobs.did(job_of(10), 25.0, None)
+
+    assert device.jobs.account() == {}
+
+
 def test_a_workers_time_is_spent_on_computing_encoding_pausing_and_waiting():
     """Between what was computed and the push it pauses; from the push to the model it waits."""
     times = Times()

@@ -32,7 +32,7 @@ from edgebed.journal.verdict.findings import (
     takes_time,
     the,
 )
-from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, LAG_MAX_S, SLEW_MAX, STEAL_MAX
+from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, DEVICE_TOLERANCE, LAG_MAX_S, SLEW_MAX, STEAL_MAX
 from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
 from edgebed.journal.verdict.lots import MESSAGES_MIN
 from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Presence, Span
@@ -54,6 +54,7 @@ BY_CGROUP = "its cgroup"
 BY_PROCESS = "its process"
 SCHEDSTAT = "the kernel's schedstat"
 OWN_CLOCK = "gaps of its own clock"
+OWN_JOBS = "how long its work took"
 PROBE = "the host's probe"
 CONTROLLER = "the controller"
 OUTSIDE = "the controller, from outside"
@@ -67,6 +68,7 @@ IN_TIME = (
 CAP = f"{share_text(1.0 - CAP_TOLERANCE)} to {share_text(1.0 + CAP_TOLERANCE)} of the cap"
 STARVED = f"waiting at most {share_text(STARVED_MAX)}, one node {share_text(STARVED_WORST_MAX)}"
 STOPPED = f"at most {share_text(STOPPED_MAX)} of the time, or {seconds_text(STOPPED_MIN_S)}"
+DEVICE = f"at most {share_text(1.0 + DEVICE_TOLERANCE)} of the device's time"
 AT_MOST_CAP = "at most the cap"
 KEPT_TIME = (
     f"steal at most {share_text(STEAL_MAX)}; waking up at most {seconds_text(LAG_MAX_S)} late; a clock at most "
@@ -79,6 +81,7 @@ NO_USAGE = "records of what was used are missing"
 NO_LINK = "records of what holds the link are missing"
 NO_MESSAGES = "records of how long messages took are missing"
 NO_SCHEDSTAT = "the kernel did not tell how long threads waited for a core (schedstat)"
+NO_DEVICE = "the journal does not tell how long work takes on the device; a newer one does"
 NO_MEMORY = "the kernel did not tell it"
 NO_STOPS = "the journal does not tell; a newer one does, where the kernel has schedstat"
 NO_HOST = "records of it are missing: did the controller or its probe stand still, or was it out of reach?"
@@ -226,6 +229,9 @@ def _of_node(node: Judged, trial: Observed, presence: Presence, *, is_timed: boo
     if is_promised(plan):
         known = [end for end in ends if end.starved_s is not None]
         yield claim("promised core", SCHEDSTAT, STARVED, known, NO_SCHEDSTAT)
+    if plan.core is not None:
+        known = [end for end in ends if end.device_s is not None]
+        yield claim("device speed", OWN_JOBS, DEVICE, known, NO_DEVICE)
     if plan.memory_bytes is not None:
         by = BY_CGROUP if any(end.memory_held_bytes is not None for end in ends) else BY_PROCESS
         known = [end for end in ends if end.memory_bytes is not None]

@@ -146,6 +146,5 @@ def _observed(plan: Plan, series: Series) -> Observed:
         alone_s=series.unobserved_s,
         alone_updates=series.unobserved_updates,
         seen=series.seen,
-        phases=series.phases,
         was_stopped=series.outcome in ("interrupted", "failed"),
     )

@@ -106,8 +106,6 @@ class Observed:
     """Updates that were applied in that time."""
     seen: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
     """What was seen of nodes from outside, by node and incarnation."""
-    phases: Mapping[str, records.Phases] = field(default_factory=dict)
-    """Where the time of workers went."""
     was_stopped: bool = False
     """Whether the trial did not run to its end: somebody interrupted it, or it failed."""
 

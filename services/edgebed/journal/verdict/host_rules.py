@@ -6,10 +6,7 @@ takes time: what they wait for one, links and delays wait, too.
 
 from collections.abc import Iterator
 
-from edgebed.core import records
-from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import WorkerPlan
-from edgebed.core.quantities import bytes_text, ms_text, rate_text
+from edgebed.core.quantities import bytes_text, rate_text
 from edgebed.core.recorded.measured import HOST_LOAD_S
 from edgebed.emulation.caps import is_memory_held
 from edgebed.journal.verdict.busiest import WINDOWS_MIN
@@ -49,8 +46,7 @@ SLEW_MAX = 0.01
 """Share by which a host's clock may run fast or slow: in good order a time service slews it by 0.0005 at most."""
 
 DEVICE_TOLERANCE = 0.1
-DEVICE_STEPS_MIN = 10
-"""Steps of a worker before its gradients are judged: the first ones wait for torch."""
+"""Share of its device's time by which a node's work may be late; a job that takes less makes up for no other."""
 
 
 def starved(trial: Observed) -> Iterator[Finding]:
@@ -134,34 +130,25 @@ def speed(trial: Observed) -> Iterator[Finding]:
 
 
 def device(trial: Observed) -> Iterator[Finding]:
-    """Rule: no device is faster than this host; shards, whose parts of a gradient differ, are not judged."""
+    """Rule: no device is faster than this host; a freeze that was asked for is no slowness."""
     for nodes in trial.classes():
-        same = [node for node in nodes if not trial.was_done(node, "cpus")]
-        times = [(found, node) for node in same if (found := _gradient_times(node, trial.phases.get(node.name)))]
-        slow = [(took_s, asked_s) for (took_s, asked_s), _ in times if took_s > (1.0 + DEVICE_TOLERANCE) * asked_s]
+        shares = {node.name: share for node in nodes if (share := _device_share(node, trial)) is not None}
+        slow = [node for node in nodes if shares.get(node.name, 0.0) > 1.0 + DEVICE_TOLERANCE]
         if slow:
-            took_s, asked_s = max(slow)
             yield Finding(
-                f"device {nodes[0].plan.device_class}: gradients took {ms_text(took_s)} where "
-                f"{speed_text(nodes[0].plan)} takes {ms_text(asked_s)}; take fewer nodes or a faster host, or trust "
-                "the simulation for this device"
+                f"device {nodes[0].plan.device_class}: the work of {of_class(slow, nodes)} took "
+                f"{share_text(max(shares.values()))} of the time that {speed_text(slow[0].plan)} takes; take fewer "
+                "nodes or a faster host, or trust the simulation for this device"
             )
 
 
-def _gradient_times(node: Judged, phases: records.Phases | None) -> tuple[float, float] | None:
-    """Seconds that a gradient took, and that it takes on the device; None where nothing was asked or measured."""
-    plan = node.plan
-    if not isinstance(plan, WorkerPlan) or plan.core is None or plan.shard is not None:
+def _device_share(node: Judged, trial: Observed) -> float | None:
+    """The share of its device's time that a node's work took; None where nothing was asked or measured."""
+    row = node.row
+    if not row.device_s:
         return None
-    if phases is None or phases.steps < DEVICE_STEPS_MIN:
-        return None
-    from edgebed.algorithms.registry import batches_a_push  # loads every part of a method, for a list of runs, too
-
-    try:
-        gradients = batches_a_push(plan) * phases.steps
-    except ScenarioError:  # the local work is the user's own, and no longer where it was
-        return None
-    return phases.compute_s / gradients, plan.gradient_s / min(1.0, plan.cpus or 1.0)
+    late_s = max(0.0, row.device_late_s - trial.frozen_s(node.name, told=True))
+    return 1.0 + late_s / row.device_s
 
 
 def memory(trial: Observed) -> Iterator[Finding]:

@@ -133,6 +133,10 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the time in which the node's own CPU cap held it back; None where no cgroup of its own holds one."""
     stopped_s: float | None = None
     """Seconds for which the node stood still, those included that were asked for; None where it did not tell."""
+    device_s: float | None = None
+    """Seconds that the node's work takes on its device; None: the plan says no device, or nobody told."""
+    device_late_s: float = 0.0
+    """Seconds by which it took longer here."""
     memory_asked_bytes: int | None = None
     memory_held_bytes: int | None = None
     memory_bytes: int | None = None
@@ -184,6 +188,8 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         starved=_ratio(_total(end.starved_s for end in ends), time_s),
         throttled=_ratio(_total(end.throttled_s for end in ends), time_s),
         stopped_s=_total(end.stopped_s for end in ends),
+        device_s=_total(end.device_s for end in ends),
+        device_late_s=sum(end.device_late_s for end in ends),
         memory_asked_bytes=plan.memory_bytes,
         memory_held_bytes=ends[-1].memory_held_bytes if ends else None,
         memory_bytes=max((end.memory_bytes for end in ends if end.memory_bytes is not None), default=None),

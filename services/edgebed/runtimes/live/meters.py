@@ -201,6 +201,7 @@ class UsageMeter:
             differed=self.lasting.differed,
             differences=tuple(self.lasting.differences.values()),
             stopped_s=None if stopped_s is None else round(stopped_s - self.stopped_before_s, 6),
+            **self.device.jobs.account(),
             **self._grown(),
         )
         return self.usage

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import records
+from edgebed.core.device_core import Core
 from edgebed.core.plan import LinkPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
@@ -16,13 +17,15 @@ from .conftest import GIB, MBIT, TEN_MBIT, WORKERS, held, host, plan_of, series_
 
 TRAINED_S = 30.0
 NINE_TENTHS = 0.9
-PLAN = plan_of({"link": TEN_MBIT}, link=TEN_MBIT, cpus=0.5, memory_bytes=GIB)
+PLAN = plan_of({"link": TEN_MBIT}, link=TEN_MBIT, cpus=0.5, memory_bytes=GIB, core=Core(flop_s=1e9, overhead_s=0.01))
 MEASURED = (records.Link, records.Usage, records.Transfers, records.HostLoad)
 NODES = ("server", *WORKERS)
 
 
-CAPPED = {"memory_bytes": GIB // 2, "throttled_s": 0.0, "cpus_held": 0.5, "memory_held_bytes": GIB}
-"""What a worker has of its cgroup."""
+CAPPED = {
+    "memory_bytes": GIB // 2, "throttled_s": 0.0, "cpus_held": 0.5, "memory_held_bytes": GIB, "device_s": 1.0,
+}  # fmt: skip
+"""What a worker has of its cgroup and of its device."""
 
 
 def told_at():
@@ -86,7 +89,7 @@ def test_a_trial_that_was_measured_all_the_time_is_trusted_and_says_by_what(judg
     assert {subject for _, subject in rows} == {"edge", "server", "the host"}
     assert {condition for condition, subject in rows if subject == "edge"} == {
         "uplink rate", "downlink rate", "MTU", "time of pushes", "time of models", "CPU cap", "promised core",
-        "memory cap", "stops", "what the node says of itself",
+        "device speed", "memory cap", "stops", "what the node says of itself",
     }  # fmt: skip
     assert rows["uplink rate", "edge"].measured_by == "read back by the node from tc"
     assert rows["CPU cap", "edge"].measured_by == "its cgroup"
@@ -153,8 +156,8 @@ def test_what_a_node_used_is_what_most_conditions_rest_on(judged):
     ).reasons
 
     assert reason == (
-        "not observed for 30.0 s of 30.0 s: uplink rate, downlink rate, MTU, CPU cap, promised core, memory cap and "
-        "stops of edge-1; records of what was used are missing"
+        "not observed for 30.0 s of 30.0 s: uplink rate, downlink rate, MTU, CPU cap, promised core, device "
+        "speed, memory cap and stops of edge-1; records of what was used are missing"
     )
 
 
@@ -163,6 +166,7 @@ def test_what_a_node_used_is_what_most_conditions_rest_on(judged):
     [
         ("starved_s", "promised core of all 4 nodes of edge; the kernel did not tell how long threads waited"),
         ("stopped_s", "stops of all 4 nodes of edge; the journal does not tell"),
+        ("device_s", "device speed of all 4 nodes of edge; the journal does not tell how long work takes on the"),
         ("memory_bytes", "memory cap of all 4 nodes of edge; the kernel did not tell it"),
     ],
 )
