@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections import deque
 from typing import NamedTuple
 
-REMEMBERED_S = 30.0
-"""Seconds that messages are remembered: one that takes longer may have met more than is known."""
+REMEMBERED = 20_000
+"""Number of messages that are remembered: one beside which more have passed may have met more than is known."""
 
 
 class Flight(NamedTuple):
@@ -35,12 +35,11 @@ class LinkLoad:
         self.sums_s = [0.0]
 
     def add(self, now: float, alone_s: float) -> None:
-        """Note something that passes; it is forgotten when it has not mattered for long."""
+        """Note something that passes; what came long before is forgotten."""
         self.times_s.append(now)
         self.sums_s.append(self.sums_s[-1] + alone_s)
-        if self.times_s[1] < now - 2 * REMEMBERED_S:
-            kept = bisect_right(self.times_s, now - REMEMBERED_S) - 1
-            del self.times_s[:kept], self.sums_s[:kept]
+        if len(self.times_s) > 2 * REMEMBERED:
+            del self.times_s[:REMEMBERED], self.sums_s[:REMEMBERED]
 
     def since(self, time_s: float) -> float:
         """What has passed since then."""
@@ -71,7 +70,7 @@ class SharedDownlink:
     """Downlink of a node that hears from several: knows what has come, and since when it had been on its way."""
 
     def __init__(self) -> None:
-        self.flights: deque[Flight] = deque()
+        self.flights = deque[Flight](maxlen=REMEMBERED)
         """Messages in the order in which they came."""
 
     def receive(self, now: float, since_s: float, source: str, alone_s: float) -> dict[str, float]:
@@ -79,8 +78,6 @@ class SharedDownlink:
 
         That is what the other one needs, and no longer than both were on their way.
         """
-        while self.flights and self.flights[0].until_s <= now - REMEMBERED_S:
-            self.flights.popleft()
         extra = {source: 0.0}
         for flight in reversed(self.flights):
             if flight.until_s <= since_s:
