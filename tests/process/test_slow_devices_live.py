@@ -39,12 +39,15 @@ stop: { time: 18s }
 faults:
   - { freeze: edge-1, at: 5s, for: 6s }
   - { cut: edge-2, at: 5s, for: 9s }
-deadlines: { silence: 3s }
+deadlines: { silence: 3s, stall: 3s }
 """
 
 
 def test_who_computes_stays_and_who_is_frozen_or_cut_off_is_given_up(tmp_path: Path) -> None:
-    """By a message of the process itself: a frozen one sends none, though its kernel answers; nor does a cut link."""
+    """By a message of the process itself: a frozen one sends none, though its kernel answers; nor does a cut link.
+
+    The trial waits for who computes, too: between two updates are four seconds, of which a stall is three.
+    """
     (tmp_path / "slow_forward.py").write_text(MODULE)
     path = tmp_path / "slow.yaml"
     path.write_text(SCENARIO)

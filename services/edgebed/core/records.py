@@ -272,6 +272,12 @@ class Left(Record):
     """silence, reset (its connection broke and did not come back), or oracle (the controller said so)"""
 
 
+class AtWork(Record):
+    """A worker says that it works on a push, which takes long; by the server."""
+
+    worker: str
+
+
 class Unanswered(Record):
     """A worker gives up waiting for the answer to a push and joins again; by the worker."""
 
@@ -348,11 +354,11 @@ RECORDS: tuple[type[Record], ...] = (
     Trial, Continued, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused,
     Dropped, Unauthenticated, Traffic,
     Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Seen, Appended, Transfers, Clock, HostLoad, Joined,
-    Left, Unanswered, Pushes, Fault, Restored, Note, Ended,
+    Left, AtWork, Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Continued | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished
     | Refused | Dropped | Unauthenticated
     | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Seen | Appended | Transfers | Clock
-    | HostLoad | Joined | Left | Unanswered | Pushes | Fault | Restored | Note | Ended
+    | HostLoad | Joined | Left | AtWork | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

@@ -329,7 +329,7 @@ CONTROLLER_METRICS = (
     ),
     Metric(
         name="edgebed_run_stalled_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
-        help="Share of deadlines.stall passed without an update. At 1 the trial fails, but it awaits a fault's end.",
+        help="Share of deadlines.stall passed without update. At 1 the trial fails, or awaits a fault's end or work.",
         labels=(_RUN, _TRIAL),
     ),
     Metric(

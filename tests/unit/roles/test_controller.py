@@ -504,7 +504,7 @@ def test_a_trial_without_progress_is_ended(fleet):
     assert fleet.do(Woken("stall"), 60.0) == [Wake(100.0, "stall")]
     fleet.do(Woken("stall"), 100.0)
     end_all(fleet)
-    assert fleet.ended() == ("failed", "no update was applied for 60 s")
+    assert fleet.ended() == ("failed", "no update was applied for 60 s (deadlines.stall: 60 s)")
 
 
 @pytest.mark.parametrize(("alive", "wakes", "lasts_s"), [((), [110], 60), (("evaluator",), [120, 650], 600)])
@@ -518,7 +518,9 @@ def test_a_final_evaluation_that_never_comes_ends_the_trial(fleet, alive, wakes,
         assert fleet.do(Woken("stall"), now) == [Wake(due_s, "stall")]
     fleet.do(Woken("stall"), wakes[-1])
     end_all(fleet)
-    assert fleet.ended() == ("failed", f"no final evaluation came for {lasts_s} s")
+    assert fleet.ended()[0] == "failed"
+    assert fleet.ended()[1].startswith(f"no final evaluation came for {lasts_s} s (deadlines.stall: 60 s")
+    assert ("the evaluator was at work" in fleet.ended()[1]) is bool(alive)
 
 
 def test_nodes_that_do_not_say_goodbye_are_given_up_after_the_grace(fleet):

@@ -52,11 +52,11 @@ def test_a_worker_that_says_something_in_time_stays(bench):
 
 
 def test_a_worker_that_says_it_works_stays_and_nothing_else_comes_of_it(bench):
-    """No record, no answer, no other version: its silence is counted from there."""
+    """No answer, no other version: its silence is counted from there, and the controller is told."""
     bench.join("edge-0")
     for k in range(1, 6):
         bench.wait_until(9.0 * k)
-        assert bench.tell(Working(sender="edge-0")) == ([], [])
+        assert bench.tell(Working(sender="edge-0")) == ([records.AtWork(worker="edge-0")], [])
 
     bench.wait_until(54.9)
     assert (bench.left(), bench.server.aggregation.version) == ([], 0)

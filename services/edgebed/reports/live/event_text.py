@@ -326,6 +326,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
         f"{record.worker} joined{_if(record.joins, ' again')} (incarnation {record.incarnation})"
     ),
     records.Left: lambda record: f"{record.worker} has left (incarnation {record.incarnation}): {record.reason}",
+    records.AtWork: lambda record: f"{record.worker} is at work on a push",
     records.Unanswered: _unanswered,
     records.Pushes: _pushes,
     records.Fault: _fault,

@@ -18,7 +18,7 @@ from enum import Enum
 import msgspec
 
 from edgebed.core.plan import Plan
-from edgebed.core.records import Clock, Continued, Evaluated, Finished, Node, Step, Traffic, Update
+from edgebed.core.records import AtWork, Clock, Continued, Evaluated, Finished, Node, Step, Traffic, Update
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import GRACE_S, Ending
@@ -28,6 +28,7 @@ from edgebed.roles.control.injector import Injector
 from edgebed.roles.control.members import COMING, ENDS, Member, Members, State
 from edgebed.roles.control.name import NAME
 from edgebed.roles.control.rollback import BackupAt, roll_back
+from edgebed.roles.control.stalling import Stalling
 from edgebed.roles.control.starting import Starting
 from edgebed.roles.control.stopping import Stopping
 from edgebed.roles.events import (
@@ -88,8 +89,6 @@ class Phase(Enum):
 
 TRAINING = (Phase.RUNNING, Phase.FINISHING)
 """Phases in which nodes are watched and restarted."""
-EVALUATION_STALLS = 10
-"""Multiple of the stall deadline for which an evaluator that gives signs of life may measure the final model."""
 
 
 class Controller:
@@ -119,6 +118,7 @@ class Controller:
         self.starting = Starting(plan, self.members, runtime)
         self.stopping = Stopping(plan, self.members)
         self.evaluations = Evaluations(plan, past.evaluated if past else None)
+        self.stalling = Stalling(plan, self.members, self.director)
         self.ending = Ending(self.members, self.director, linger_s)
         self.phase = Phase.LAUNCHED
         self.trained_s = past.trained_s if past else 0.0
@@ -241,8 +241,7 @@ class Controller:
         effects: list[Effect] = []
         for time_s, record in report.records:
             if isinstance(record, Evaluated):
-                incarnation = self.members[report.sender].incarnation
-                effects += self.evaluations.measured(time_s - self.starting.began_s, record, incarnation)
+                effects += self._evaluated(report.sender, time_s, record, now)
             if isinstance(record, Clock):
                 effects += self.admission.clock_told(report.sender, record, self.members)
             if isinstance(record, Update | Step):
@@ -250,18 +249,24 @@ class Controller:
                 made = record.version if isinstance(record, Update) else record.made
                 if made and self.phase is Phase.RUNNING:
                     effects += self._done(self.director.updated(made, now), now)
-            elif isinstance(record, Evaluated) and record.final:
-                reason = self.stopping.reason or f"the model is final at update {record.version}"
-                effects += self._end("completed", reason, now)
-            elif isinstance(record, Evaluated) and self.phase is Phase.RUNNING:
-                effects += self.stopping.measured(record)
-            elif isinstance(record, Evaluated):
-                self.progress_at_s = now
+            elif isinstance(record, AtWork):
+                self.stalling.worked_s[record.worker] = now
             elif isinstance(record, Finished) and self.phase is Phase.RUNNING:
                 self.phase = Phase.FINISHING
                 self.progress_at_s = now
                 self.director.finished()
                 effects += self.stopping.finished(record.reason)
+        return effects
+
+    def _evaluated(self, evaluator: str, time_s: float, record: Evaluated, now: float) -> list[Effect]:
+        incarnation = self.members[evaluator].incarnation
+        effects = self.evaluations.measured(time_s - self.starting.began_s, record, incarnation)
+        if record.final:
+            reason = self.stopping.reason or f"the model is final at update {record.version}"
+            return effects + self._end("completed", reason, now)
+        if self.phase is Phase.RUNNING:
+            return effects + self.stopping.measured(record)
+        self.progress_at_s = now
         return effects
 
     def _woken(self, token: str, now: float) -> list[Effect]:
@@ -273,21 +278,11 @@ class Controller:
         if token in self.director.steps:
             return self._done(self.director.woken(token, now), now)
         if token == "stall" and self.phase in TRAINING:
-            is_evaluating, stall_s = self._is_evaluating(), self.plan.stall_deadline_s
-            patience_s = EVALUATION_STALLS * stall_s if is_evaluating else stall_s
-            due_s = max(self.progress_at_s, self.director.last_return_s()) + patience_s
-            if due_s > now:  # whether the evaluator lives is to be seen again
-                return [Wake(min(due_s, now + stall_s) if is_evaluating else due_s, "stall")]
-            what = "no update was applied" if self.phase is Phase.RUNNING else "no final evaluation came"
-            return self._end("failed", f"{what} for {patience_s:g} s", now)
+            due_s, why = self.stalling.look(self.progress_at_s, now, is_final=self.phase is Phase.FINISHING)
+            return self._end("failed", why, now) if why else [Wake(due_s, "stall")]
         if token == "grace" and self.phase is Phase.ENDING:
             return self._over()
         return []
-
-    def _is_evaluating(self) -> bool:
-        """Whether the evaluator has still to tell of the final model, and gives signs of life."""
-        evaluator = self.members["evaluator"]
-        return self.phase is Phase.FINISHING and evaluator.state is State.RUNNING and not evaluator.missed
 
     def _end(self, outcome: str, reason: str, now: float) -> list[Effect]:
         if self.is_ending:

@@ -22,6 +22,7 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
     records.Update: SERVER,
     records.Joined: SERVER,
     records.Left: SERVER,
+    records.AtWork: SERVER,
     records.Finished: SERVER,
     records.Resumed: SERVER,
     records.Appended: SERVER,

@@ -153,12 +153,15 @@ class Membership:
         self.broken.pop(worker, None)
         return not known
 
-    def heard(self, worker: str, peer: str, now: float) -> None:
-        """Note a message of `worker`: its connection is there."""
-        if self.peers.get(worker) == peer:
-            self.broken.pop(worker, None)
-            if worker in self.silent:
-                self.answered(worker, now)
+    def heard(self, worker: str, peer: str, now: float) -> bool:
+        """Note a message of `worker`: its connection is there. Return whether it is one that owes a push."""
+        if self.peers.get(worker) != peer:
+            return False
+        self.broken.pop(worker, None)
+        is_owing = worker in self.silent
+        if is_owing:
+            self.answered(worker, now)
+        return is_owing
 
     def waits(self, worker: str) -> None:
         """Note that `worker` waits for the server's answer."""

@@ -26,7 +26,7 @@ from edgebed.algorithms.aggregator import Aggregator, PushInfo
 from edgebed.algorithms.update import Applied, ModelUpdate
 from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.plan import ServerPlan
-from edgebed.core.records import Dropped, Finished, Joined, Left, Note, Record, Refused, Update
+from edgebed.core.records import AtWork, Dropped, Finished, Joined, Left, Note, Record, Refused, Update
 from edgebed.roles.alarm import Alarm
 from edgebed.roles.events import (
     Append,
@@ -153,13 +153,13 @@ class ParameterServer:
 
     def _received(self, event: MessageReceived) -> list[Effect]:
         message = event.message
-        self.membership.heard(message.sender, event.peer, self.now)
+        is_owing = self.membership.heard(message.sender, event.peer, self.now)
         if isinstance(message, Push):
             return self._pushed(event, message)
         if isinstance(message, Join):
             return self._joins(event, message)
         if isinstance(message, Working):
-            return []  # that it was heard is all
+            return [Journal(AtWork(worker=message.sender))] if is_owing else []
         if isinstance(message, Pull):
             if due := self.due.next(message.at_version):
                 return [Send(event.peer, *due)]

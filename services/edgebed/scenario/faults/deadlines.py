@@ -23,8 +23,9 @@ class Deadlines(Section):
     """How long to wait for nodes that do not come, counted again whenever one starts, joins or becomes ready; then
     training starts without the workers that are not ready, and the trial ends if the server or the evaluator is not."""
     stall: Duration | None = None
-    """How long a trial may make no progress; ten times as long while the evaluator measures the final model. If left
-    out, three times as long as the slowest push takes by the plan, and a minute at least."""
+    """How long a trial may make no progress; ten times as long while the evaluator measures the final model, or a
+    worker says that it works on a push. If left out, three times as long as the slowest push takes by the plan, and a
+    minute at least."""
     silence: Duration | None = None
     """How long a worker may be silent: the server takes one from which nothing has come for so long to have left, and
     nobody waits for it. A worker that computes or pauses for more than a third of that says so, in a message of its

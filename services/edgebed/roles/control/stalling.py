@@ -1,0 +1,66 @@
+"""How long a trial without progress is borne, and what is told of it at its end."""
+
+from edgebed.core.plan import Plan
+from edgebed.roles.control.director import Director
+from edgebed.roles.control.members import Members, State
+
+PATIENCE = 10
+"""Multiple of the stall deadline that is borne while somebody whom others wait for is at work."""
+NAMED_MAX = 3
+
+
+class Stalling:
+    """Knows who is at work, and who is away; times are seconds of the trial."""
+
+    def __init__(self, plan: Plan, members: Members, director: Director) -> None:
+        self.plan = plan
+        self.members = members
+        self.director = director
+        self.worked_s: dict[str, float] = {}
+        """When each worker last said that it works."""
+
+    def look(self, progress_at_s: float, now: float, *, is_final: bool) -> tuple[float, str]:
+        """When to look again, and why the trial ends now; empty: it goes on.
+
+        `is_final`: all wait for the final evaluation, else for an update.
+        """
+        stall_s = self.plan.stall_deadline_s
+        at_work = self._at_work(now, is_final=is_final)
+        patience_s = PATIENCE * stall_s if at_work else stall_s
+        due_s = max(progress_at_s, self.director.last_return_s()) + patience_s
+        if due_s > now:  # whether they are at work is to be seen again
+            return (min(due_s, now + stall_s) if at_work else due_s), ""
+        what = "no final evaluation came" if is_final else "no update was applied"
+        why = self._why_not(at_work, is_final=is_final)
+        return now, f"{what} for {patience_s:g} s (deadlines.stall: {stall_s:g} s{why})"
+
+    def _at_work(self, now: float, *, is_final: bool) -> list[str]:
+        """Who gives signs of life and of work: the evaluator, or workers at a push that takes long."""
+        since_s = now - self.plan.stall_deadline_s
+        told = ["evaluator"] if is_final else [name for name, at_s in self.worked_s.items() if at_s >= since_s]
+        members = ((name, self.members[name]) for name in told)
+        return [name for name, member in members if member.state is State.RUNNING and not member.missed]
+
+    def _why_not(self, at_work: list[str], *, is_final: bool) -> str:
+        if is_final and at_work:
+            return "; the evaluator was at work: give it more CPU by `evaluator`, or more time by `deadlines.stall`"
+        if at_work:
+            texts = [f"at work: {_names(at_work)}", *self._absent(), "give pushes more time by `deadlines.stall`"]
+            return "".join(f"; {text}" for text in texts)
+        return "".join(f"; {text}" for text in self._absent(is_final=is_final))
+
+    def _absent(self, *, is_final: bool = False) -> list[str]:
+        """How nodes are not there, or cut off, and which."""
+        found: dict[str, list[str]] = {}
+        for name, member in self.members.items():
+            if is_final or member.plan.role != "evaluator":
+                world = self.director.injector.worlds[name]
+                how = "frozen" if world.frozen_by else "" if member.state is State.RUNNING else member.state.value
+                if how := how or ("cut off" if world.cut_by else ""):
+                    found.setdefault(how, []).append(name)
+        return [f"{how}: {_names(names)}" for how, names in found.items()]
+
+
+def _names(names: list[str]) -> str:
+    rest = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return f"{', '.join(names[:NAMED_MAX])}{rest}"
