@@ -79,6 +79,18 @@ def gone_on(broken: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return edgebed.resume("resumed", runs_dir=runs, processes=1)
 
 
+def test_a_trial_that_was_resumed_says_that_it_is_another_than_its_seed_says(gone_on: Run) -> None:
+    """Wherever its figures are shown; the others of its run are what they would have been."""
+    said = {
+        name: [each for each in trial.summary.warnings if "resumed" in each] for name, trial in gone_on.trials.items()
+    }
+
+    assert (said["asgd"], said["comp-asgd"]) == ([], [])
+    (text,) = said["adacomp"]
+    assert text.startswith("it was resumed at ")
+    assert text.endswith("nodes began new lives, with other draws than an uninterrupted trial of this seed")
+
+
 def test_a_killed_simulation_goes_on_to_its_end(broken: Path, gone_on: Run) -> None:
     """What had completed is kept, what had not begun follows, and what was under way is one trial."""
     run, folder = gone_on, gone_on.folder

@@ -111,6 +111,8 @@ class Timeline(Fold):
         """When the present controller launched its nodes."""
         self.stands_at_s: float | None = None
         """Seconds of training at which time stands still; None: it runs."""
+        self.continued_s: list[float] = []
+        """Seconds of training, as observed, at which the trial was resumed."""
         self.unobserved_s = 0.0
         """Seconds of training without a controller."""
         self.unobserved_updates = 0
@@ -135,6 +137,7 @@ class Timeline(Fold):
     @on(records.Continued)
     def _continued(self, t: float, _: str, record: records.Continued) -> None:
         self.launched_s, self.stands_at_s = t, record.trained_s
+        self.continued_s.append(record.trained_s)
 
     @on(records.Trial)
     def _trial(self, t: float, _: str, record: records.Trial) -> None:

@@ -205,6 +205,8 @@ class Series:
     """Losses of each layer shard's module that predicts its inputs: what it could not predict."""
     lags: Ints = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Steps between the two of each pair that was matched by batch, without pairs that were rolled back."""
+    continued_s: tuple[float, ...] = ()
+    """Seconds of training at which the trial was resumed after its controller had ended."""
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
     """Steps that all shards resumed from, as (t, record)."""
     first_not_finite: Divergence | None = None
@@ -439,6 +441,7 @@ class _Builder(Fold):
             hosts=_by_host((t, record) for t, _, record in kept[records.HostLoad]),
             faults=self.faults.done(end_s),
             gone=self.faults.gone(end_s),
+            continued_s=tuple(self.timeline.continued_s),
             unobserved_s=self.timeline.unobserved_s,
             unobserved_updates=self.timeline.unobserved_updates,
             accounting=self.accounting.close(),

@@ -25,7 +25,7 @@ from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence
 from edgebed.journal.series_faults import RETURNS, TimedFault
 from edgebed.journal.start_up import StartUp, start_up_of
-from edgebed.journal.trial_warnings import divergence, losses, unheard_of, unmeasured
+from edgebed.journal.trial_warnings import divergence, losses, resumptions, unheard_of, unmeasured
 from edgebed.journal.verdict.fidelity import Fidelity, judge
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
@@ -389,7 +389,13 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         unobserved_updates=series.unobserved_updates,
         fidelity=judge(plan, series),
         unheard=unheard,
-        warnings=(*losses(series, set(workers)), *unheard, *divergence(series), *unmeasured(plan, series)),
+        warnings=(
+            *losses(series, set(workers)),
+            *unheard,
+            *divergence(series),
+            *resumptions(series),
+            *unmeasured(plan, series),
+        ),
     )
     is_simulated = series.trial is not None and is_virtual(series.trial.runtime)
     return msgspec.structs.replace(summary, expectations=_judge(plan, summary, is_simulated=is_simulated))

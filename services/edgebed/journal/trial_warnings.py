@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import count_text
+from edgebed.core.quantities import count_text, seconds_text
 from edgebed.journal.accounts.seen_pushes import AFTER_THE_END
 from edgebed.journal.accounts.skipped_evaluations import skipped_text
 from edgebed.journal.series import Series
@@ -45,6 +45,17 @@ def losses(series: Series, workers: set[str]) -> Iterator[str]:
         yield f"{node.name} {node.state}: {node.reason}" if node.reason else f"{node.name} {node.state}"
     if len(last) > LOST_MAX:
         yield f"and {len(last) - LOST_MAX} more"
+
+
+def resumptions(series: Series) -> Iterator[str]:
+    """That the trial was resumed, which makes it another one than its seed alone says."""
+    if times_s := series.continued_s:
+        *_, last_s = times_s
+        often = f"{len(times_s)} times, the last time at " if len(times_s) > 1 else "at "
+        yield (
+            f"it was resumed {often}{seconds_text(last_s)} of training: nodes began new lives, with other draws than "
+            "an uninterrupted trial of this seed"
+        )
 
 
 def unmeasured(plan: Plan, series: Series) -> Iterator[str]:
