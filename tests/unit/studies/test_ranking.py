@@ -122,6 +122,17 @@ def test_only_seeds_that_both_have_count_and_one_is_too_few() -> None:
     assert rank(STATED, {}, live) is None
 
 
+@pytest.mark.parametrize(("scenarios", "verdict"), [(3, "too few pairs to tell"), (4, "ranks as live")])
+def test_a_few_pairs_do_not_tell_how_virtual_time_ranks(scenarios: int, verdict: str) -> None:
+    """Nine pairs may be in order by chance; each scenario has three."""
+    simulated, live = (
+        {name: whole[name] for name in SCENARIOS[:scenarios]} for whole in (trials(key=1), trials(key=2))
+    )
+    found = ranked(simulated, live)
+
+    assert (found.verdict, found.taus["time"].tau, found.taus["time"].pairs) == (verdict, 1, 3 * scenarios)
+
+
 def test_without_any_pair_nothing_is_said() -> None:
     """Methods that are alike live leave too few pairs to tell."""
     live = trials(lambda _, m: 1 / TIMES[m], noise=0.3, key=2)

@@ -44,6 +44,9 @@ RANKED: tuple[Measure, ...] = ("time", "bytes up", "bytes down", "accuracy")
 DISTANCE = "staleness, distance"
 """Name of the error that is the Kolmogorov-Smirnov distance of the staleness of all updates."""
 
+PAIRS_MIN = 10
+"""Pairs told apart by their time from which on they are judged: a coin puts as many in order once in a thousand times."""
+
 RankVerdict = Literal["ranks as live", "does not rank as live", "too few pairs to tell"]
 
 
@@ -227,7 +230,7 @@ def tau_of(pairs: Iterable[Pair]) -> Tau:
 
 def _verdict(taus: Mapping[Measure, Tau], tau_min: float) -> RankVerdict:
     found = [tau.tau for tau in taus.values() if tau.tau is not None]
-    if taus["time"].tau is None:
+    if taus["time"].pairs < PAIRS_MIN:
         return "too few pairs to tell"
     return "ranks as live" if min(found) >= tau_min else "does not rank as live"
 
