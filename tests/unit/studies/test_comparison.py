@@ -1,5 +1,6 @@
 """A comparison: measures by seed, means with intervals, differences from the baseline over the same seeds."""
 
+import json
 import math
 import re
 
@@ -15,6 +16,7 @@ from edgebed.reports.run.report import report_page
 from edgebed.reports.studies.comparison_tables import grids, how_to_read, trials_grid
 from edgebed.reports.studies.study import compare, compared
 from edgebed.reports.writing.html import to_html
+from edgebed.running.results import Run
 from edgebed.studies.comparison.comparison import Comparison
 from edgebed.studies.measures import LADDER
 
@@ -298,6 +300,20 @@ def test_what_else_differs_is_noted(tmp_path):
     notes = compare(runs).notes
     assert any("different runtimes (simulation, process); time is virtual" in note for note in notes)
     assert any("different code of edgebed: aaaa (pair/0001), bbbb (pair/0002)" in note for note in notes)
+
+
+@pytest.mark.parametrize("action", ["kill", "launch"])
+def test_arms_that_met_other_faults_are_noted(tmp_path, action):
+    """Seed by seed, with what was done; bringing back alone is none."""
+    run = finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
+    journal = run.folder.trial("adacomp").journal
+    first, *rest = journal.read_bytes().splitlines(keepends=True)
+    fault = {"t": 0.5, "node": "controller", "kind": "fault", "name": "f", "target": "edge-1", "asked_s": 0.5}
+    journal.write_bytes(first + json.dumps(fault | {"action": action}).encode() + b"\n" + b"".join(rest))
+    notes = [note for note in compare([Run(run.folder)]).notes if "faults" in note]
+
+    note = "adacomp met other faults than asgd with seed 1 (kill edge-1; asgd: none of its own): what differs may be"
+    assert notes == [f"{note} their doing"] * (action == "kill")
 
 
 def test_conditions_that_are_not_known_are_noted(tmp_path):

@@ -1,11 +1,16 @@
-"""Warnings about a comparison: few or other seeds, other code, conditions not held, or not known."""
+"""Warnings about a comparison: few or other seeds, other faults, other code, conditions not held, or not known."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from edgebed.core.quantities import count_text, seconds_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.studies.arms import Arm, ArmTrial
+
+UNDOING = ("launch", "thaw", "heal")
+NAMED_MAX = 3
+"""Number of faults that are named."""
 
 
 def warnings_of(arms: Sequence[Arm], baseline: Arm, window: int = 1) -> tuple[str, ...]:
@@ -15,6 +20,7 @@ def warnings_of(arms: Sequence[Arm], baseline: Arm, window: int = 1) -> tuple[st
         *_seeds(arms, baseline),
         *_short(arms, window),
         *_runtimes(arms),
+        *_faults(arms, baseline),
         *_code(members),
         *_machines(members),
         *(line for member in members for line in _troubles(member)),
@@ -49,6 +55,31 @@ def _runtimes(arms: Sequence[Arm]) -> Iterator[str]:
     if len(runtimes) > 1:
         virtual = "; time is virtual in the simulation and real elsewhere" if any(map(is_virtual, runtimes)) else ""
         yield f"the arms come from different runtimes ({', '.join(runtimes)}){virtual}"
+
+
+def _faults(arms: Sequence[Arm], baseline: Arm) -> Iterator[str]:
+    """Arms to whose nodes something else was done than to the baseline's, with a seed that both have."""
+    for arm in arms:
+        for seed in sorted(arm.members.keys() & baseline.members.keys()):
+            met, base = (_done_to(each.members[seed]) for each in (arm, baseline))
+            if met != base:
+                yield (
+                    f"{arm.name} met other faults than {baseline.name} with seed {seed} ({_faults_text(met - base)}; "
+                    f"{baseline.name}: {_faults_text(base - met)}): what differs may be their doing"
+                )
+                break
+
+
+def _done_to(member: ArmTrial) -> Counter[str]:
+    """How often each thing was done to each node, but for what only undoes it."""
+    done = (each.record for each in member.trial.series.faults if each.was_done)
+    return Counter(f"{each.action} {each.target}" for each in done if each.action not in UNDOING)
+
+
+def _faults_text(faults: Counter[str]) -> str:
+    named = [f"{what}{f', {count} times' if count > 1 else ''}" for what, count in faults.most_common(NAMED_MAX)]
+    more = f" and {len(faults) - NAMED_MAX} more" if len(faults) > NAMED_MAX else ""
+    return f"{'; '.join(named)}{more}" if named else "none of its own"
 
 
 def _code(members: Sequence[ArmTrial]) -> Iterator[str]:

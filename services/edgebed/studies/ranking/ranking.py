@@ -45,7 +45,7 @@ DISTANCE = "staleness, distance"
 """Name of the error that is the Kolmogorov-Smirnov distance of the staleness of all updates."""
 
 PAIRS_MIN = 10
-"""Pairs told apart by their time from which on they are judged: a coin puts as many in order once in a thousand times."""
+"""Pairs told apart by their time from which on they are judged: a coin has ten in order once in a thousand times."""
 
 RankVerdict = Literal["ranks as live", "does not rank as live", "too few pairs to tell"]
 
