@@ -32,6 +32,7 @@ from edgebed.reports.writing.terminal import show
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import Fall
 from edgebed.studies.statistics import probability_below_one
+from edgebed.studies.sweep.break_even import break_even
 from edgebed.studies.sweep.costs import (
     CompressionCost,
     Costs,
@@ -44,7 +45,7 @@ from edgebed.studies.sweep.costs import (
 )
 from edgebed.studies.sweep.points import Point, SweepPlan, axes_of, place_of, read_points, sweep_command
 from edgebed.studies.sweep.swept import SweepResult, WinAt, _cpu_s, _notes, cpu_seconds
-from edgebed.studies.sweep.winners import Win, win
+from edgebed.studies.sweep.winners import Win, is_coarse, win
 
 
 @pytest.fixture
@@ -234,6 +235,16 @@ def test_less_than_lies_between_two_evaluations_is_marked(spacing: float, is_coa
 
     assert found
     assert found.is_coarse == is_coarse
+
+
+@pytest.mark.parametrize(("spacing", "expected"), [((0.1, 0.1), False), ((0.3, 0.1), True), ((0.1, 0.3), True)])
+def test_a_rate_beside_which_two_are_close_is_marked(spacing: tuple[float, float], expected: bool) -> None:
+    """They are a fifth apart at the rates on both sides, and as far as can be at one further away."""
+    needed = {"a": [10.0, 10.0, 12.0, None], "b": [90.0, 12.0, 10.0, 1.0]}
+    spacings = {"a": [9.0, spacing[0], spacing[1], 9.0], "b": [0.0] * 4}
+    (at,) = break_even((1.0, 2.0, 4.0, 8.0), ("a", needed["a"]), ("b", needed["b"]))
+
+    assert is_coarse(at, (1.0, 2.0, 4.0, 8.0), needed, spacings) == expected
 
 
 def test_a_pair_breaks_even_wherever_it_crosses() -> None:

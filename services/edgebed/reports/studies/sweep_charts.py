@@ -80,7 +80,7 @@ def cell_lines(win: WinAt | None, letter_of: Mapping[str, str]) -> tuple[str, ..
     if found.factor is None:
         by = "alone"
     else:
-        by = f"{'≈ ' if found.is_coarse else ''}{factor_text(found.factor)} × {letter_of[found.second or '']}"
+        by = f"{'≈ ' * found.is_coarse}{factor_text(found.factor)} × {letter_of[found.second or '']}"
         by += "" if found.probability is None else f", {probability_text(found)}"
     if win.not_run:
         by = f"{win.not_run} not run"

@@ -46,6 +46,7 @@ MAP = """\
 A cell names the method that is first, its time, how many times as long the second takes, with that one's letter, and at
 least how likely the first is first. ≈ before the factor: less lies between the two than between two evaluations."""
 PROBABILITY = """\
+≈ before the factor: less lies between the two than between two evaluations.
 *Probability*: at least how likely the first needs less than each of the others in the mean of the logarithm, by
 Student's t over pairs of the same seed. *Detectable*: which factor between the two would be found in eight of ten
 studies with as many seeds that scatter as much."""
@@ -59,7 +60,8 @@ SHOWN_MAX = 4
 BREAK_EVEN = """\
 Below the rate one of the two is faster, above it the other. Between two rates that were run, time is taken to be a
 straight line in the logarithms of both, which is exact where bytes alone take the time, or computing alone. Where the
-one that is faster above takes the lead from the other, no third is faster than both at the rates next to it."""
+one that is faster above takes the lead from the other, no third is faster than both at the rates next to it. ≈ before
+the rate: at a rate next to it that was run, less lies between the two than between two evaluations."""
 
 
 def sweep_page(result: SweepResult, command: str) -> Page:

@@ -73,7 +73,7 @@ def wins_grid(result: SweepResult, measure: Literal["time", "traffic"]) -> Grid:
                 else (
                     found.method,
                     found.second or "nobody else",
-                    UNMEASURED if found.factor is None else f"{factor_text(found.factor)} ×",
+                    UNMEASURED if found.factor is None else f"{'≈ ' * found.is_coarse}{factor_text(found.factor)} ×",
                     probability_text(found),
                     UNMEASURED if found.detectable is None else f"{factor_text(found.detectable)} ×",
                 )
@@ -95,7 +95,13 @@ def probability_text(found: Win) -> str:
 def break_even_grid(result: SweepResult) -> Grid:
     """A table of every pair of methods that crosses, with the rate; first those where the lead changes."""
     rows = [
-        (each.where or "everywhere", each.below, rate_text(each.rate_bit_s), each.above, "yes" if each.is_lead else "")
+        (
+            each.where or "everywhere",
+            each.below,
+            f"{'≈ ' * each.is_coarse}{rate_text(each.rate_bit_s)}",
+            each.above,
+            "yes" if each.is_lead else "",
+        )
         for each in result.break_even
     ]
     return Grid(("where", "faster below", "rate", "faster above", "takes the lead"), rows)

@@ -24,7 +24,7 @@ from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToAccuracy, Fall, Level, best_accuracy, fall_of, reach
 from edgebed.studies.sweep.costs import Costs
 from edgebed.studies.sweep.points import Axis, Point, SweepPlan
-from edgebed.studies.sweep.winners import Spread, Win, crossings, leads, win
+from edgebed.studies.sweep.winners import Spread, Win, crossings, is_coarse, leads, win
 
 MEASURES = ("time_s", "ingress_bytes", "egress_bytes", "traffic_bytes", "cpu_s")
 
@@ -99,6 +99,8 @@ class BreakEvenResult(msgspec.Struct, frozen=True, kw_only=True):
     rate_bit_s: float
     is_lead: bool
     """Whether these two are the fastest of all there, so that the lead changes."""
+    is_coarse: bool = False
+    """Whether, at a rate next to this one that was run, they are closer than two evaluations of either."""
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,14 +260,17 @@ def break_even_rows(
     if place is None:
         return []
     needed: dict[str, dict[str, list[float | None]]] = {}
+    spacing: dict[str, dict[str, list[float]]] = {}
     for point, result in results.items():
         others = [
             f"{axis.label} {value}"
             for k, (axis, value) in enumerate(zip(axes, point.values, strict=True))
             if k != place
         ]
-        times = needed.setdefault(", ".join(others), {method: [] for method in methods})
+        where = ", ".join(others)
+        times = needed.setdefault(where, {method: [] for method in methods})
         times[point.method].append(result.time_s.mean if result.time_s else None)
+        spacing.setdefault(where, {method: [] for method in methods})[point.method].append(result.spacing)
     rates = axes[place].rates_bit_s
     rows = [
         BreakEvenResult(
@@ -274,6 +279,7 @@ def break_even_rows(
             above=crossing.at.above,
             rate_bit_s=crossing.at.rate,
             is_lead=leads(crossing.at, rates, needed[crossing.where]),
+            is_coarse=is_coarse(crossing.at, rates, needed[crossing.where], spacing[crossing.where]),
         )
         for crossing in crossings(rates, needed)
     ]

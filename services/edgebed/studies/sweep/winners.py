@@ -76,7 +76,7 @@ def win(needed: Mapping[str, Mapping[int, float]], spacing: Mapping[str, float])
         factor=factor,
         probability=_first_of(needed, name, others),
         detectable=None if ratio is None else detectable_ratio(ratio),
-        is_coarse=factor is not None and factor - 1 < max(spacing.get(name, 0.0), spacing.get(second, 0.0)),
+        is_coarse=factor is not None and factor - 1.0 < max(spacing.get(name, 0.0), spacing.get(second, 0.0)),
     )
 
 
@@ -104,6 +104,26 @@ def leads(at: BreakEven, rates_bit_s: Sequence[float], needed: Mapping[str, Sequ
     below = [first for rate, first in zip(rates_bit_s, firsts, strict=True) if rate < at.rate]
     above = [first for rate, first in zip(rates_bit_s, firsts, strict=True) if rate > at.rate]
     return bool(below and above) and (below[-1], above[0]) == (at.below, at.above)
+
+
+def is_coarse(
+    at: BreakEven,
+    rates_bit_s: Sequence[float],
+    needed: Mapping[str, Sequence[float | None]],
+    spacing: Mapping[str, Sequence[float]],
+) -> bool:
+    """Whether, at a rate next to where they break even, the two are closer than two evaluations of either.
+
+    `spacing`: by method, (R,) the share of what it needs that passed since the previous evaluation.
+    """
+    pairs = [
+        (rate, max(x, y) / min(x, y) - 1.0 < max(spacing[at.below][k], spacing[at.above][k]))
+        for k, rate in enumerate(rates_bit_s)
+        if (x := needed[at.below][k]) and (y := needed[at.above][k])
+    ]
+    below = [is_close for rate, is_close in pairs if rate <= at.rate]
+    above = [is_close for rate, is_close in pairs if rate >= at.rate]
+    return any((*below[-1:], *above[:1]))
 
 
 def _first(values: Mapping[str, float | None]) -> str | None:
