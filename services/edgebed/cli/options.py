@@ -110,7 +110,7 @@ Port = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON alone on standard output.")]
 Verbose = Annotated[
     bool,
-    typer.Option("--verbose", "-v", help="Print every remark: conditions, traffic, start-up, notes."),
+    typer.Option("--verbose", "-v", help="Print every remark and note: conditions, traffic, start-up."),
 ]
 Figures = Annotated[
     Path | None,

@@ -253,10 +253,10 @@ def test_a_broken_standard_error_ends_the_display_not_the_run(make_sample_plan, 
     assert run_progress(Full(), [status(1), status(2)], make_sample_plan, sample_run.trials["asgd"].summary) == ""
 
 
-def print_plain(run, width=80):
+def print_plain(run, width=80, *, verbose=True):
     """The results in a file of so many columns."""
     output = io.StringIO()
-    show(results_brief(run, verbose=True), Console(file=output, width=width))
+    show(results_brief(run, verbose=verbose), Console(file=output, width=width))
     return output.getvalue()
 
 
@@ -290,6 +290,15 @@ def test_warnings_and_notes_close_the_results(tmp_path, make_sample_run, make_sa
     assert "! adacomp: edge-0 died: killed by SIGKILL" in text
     assert text.count("note: Memory caps are not held.") == 1
     assert msgspec.json.decode(run.summary_json())["notes"] == ["Memory caps are not held."]
+
+
+def test_of_many_notes_the_first_are_shown(tmp_path, make_sample_run, make_sample_entries):
+    """And how many more there are, unless all are asked for."""
+    notes = [(5.0, "controller", records.Note(text=f"Something else, {k}.")) for k in range(7)]
+    run = make_sample_run(tmp_path, {"asgd": [*make_sample_entries(), *notes]})
+
+    assert "note: Something else, 4.\n2 more notes with --verbose\n" in print_plain(run, verbose=False)
+    assert "note: Something else, 6.\n" in print_plain(run, verbose=True)
 
 
 def test_notes_that_say_the_same_of_several_nodes_are_shown_once(tmp_path, make_sample_run, make_sample_entries):

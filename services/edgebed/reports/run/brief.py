@@ -17,11 +17,14 @@ from edgebed.reports.run.trial_measures import most_frequent_of, results_grid
 from edgebed.reports.writing.page import Notes, Paragraph, Part, Section, Shade, Sketch, Span, legend, shaded
 from edgebed.running.results import Run, Trial
 
+NOTES_MAX = 5
+"""Number of notes that are shown unless all are asked for: what held links and caps, and what had no effect."""
+
 
 def results_brief(run: Run, *, verbose: bool = False) -> Iterator[Part]:
     """The badge, the table, the chart, what is said of each trial; the badge again, and where the report is.
 
-    `verbose`: with every remark, traffic, start-up and notes, which the report has as well.
+    `verbose`: with every remark, traffic, start-up and all notes, which the report has as well.
     """
     summary = run.summary
     tone = tone_of(summary.exit_code, summary.result, summary.conditions)
@@ -40,9 +43,11 @@ def results_brief(run: Run, *, verbose: bool = False) -> Iterator[Part]:
         yield from (legend(f"{name}: {line}") for line in _figures(trial, verbose=verbose))
     if summary.not_begun:
         yield legend(f"{UNMEASURED} did not begin: {', '.join(summary.not_begun)}")
-    if verbose:
-        names = {node.node for trial in run.trials.values() for node in trial.plan.nodes}
-        yield Notes(shaded((f"note: {note}" for note in gathered_notes(summary.notes, names)), "quiet"))
+    names = {node.node for trial in run.trials.values() for node in trial.plan.nodes}
+    notes = [f"note: {note}" for note in gathered_notes(summary.notes, names)]
+    if not verbose and len(notes) > NOTES_MAX:
+        notes[NOTES_MAX:] = [f"{len(notes) - NOTES_MAX} more notes with --verbose"]
+    yield Notes(shaded(notes, "quiet"))
     yield Paragraph(Span(f"{summary.badge}: {summary.text}", tone))
     yield Paragraph(f"report: {run.folder.report}" if run.folder.report.exists() else f"run: {run.path}")
 
