@@ -131,7 +131,7 @@ def test_no_attack_leaves_a_run_trusted(attack: Attack, strength: float, runtime
 
 
 def drawn(seed: int) -> dict[str, Any]:
-    """The scenario of that seed, which two idle cores can hold: caps, links, latency, waiting times, methods."""
+    """The scenario of that seed, which two idle cores can hold: caps, links, latency, waits, devices, methods."""
     draw = random.Random(f"undisturbed {seed}")
     classes: dict[str, dict[str, Any]] = {}
     for name in ("one", "two")[: draw.randint(1, 2)]:
@@ -145,6 +145,8 @@ def drawn(seed: int) -> dict[str, Any]:
             asked |= {"latency": f"{draw.randint(1, 40)}ms"}
         if "cpus" not in asked:
             asked |= {"waiting": {"exponential": f"{draw.randint(50, 300)}ms"}}
+        if random.Random(f"device {seed} {name}").random() < 0.3:
+            asked |= {"device": "raspberry-pi-4"}
         classes[name] = asked
     scenario = BASE | {"name": "undisturbed", "seed": seed + 1, "fleet": classes}
     scenario["method"] = draw.choice(["asgd", "adacomp", "dgc", "sync-sgd"])

@@ -141,10 +141,9 @@ class Usage(Record):
     allowed_s: Seconds = 0.0
     """CPU time that its cap allows in `time_s`; where there is none, what the node had. 0: an older journal."""
     device_s: Seconds | None = None
-    """Time that the node's jobs take on its device, at the caps that held; None: the plan says no device, or an older
-    journal."""
+    """CPU time that the node's jobs take on its device; None: the plan says no device, or an older journal."""
     device_late_s: Seconds = 0.0
-    """Time by which these jobs took longer here; one that took less makes up for no other."""
+    """CPU time by which these jobs took longer here; one that took less makes up for no other."""
     cpus_held: Amount | None = None
     """The CPU cap that its own cgroup holds, in cores."""
     memory_bytes: Count | None = None

@@ -46,7 +46,7 @@ SLEW_MAX = 0.01
 """Share by which a host's clock may run fast or slow: in good order a time service slews it by 0.0005 at most."""
 
 DEVICE_TOLERANCE = 0.1
-"""Share of its device's time by which a node's work may be late; a job that takes less makes up for no other."""
+"""Share of its device's CPU time by which a node's work may take more; a job that takes less makes up for no other."""
 
 
 def starved(trial: Observed) -> Iterator[Finding]:
@@ -130,25 +130,17 @@ def speed(trial: Observed) -> Iterator[Finding]:
 
 
 def device(trial: Observed) -> Iterator[Finding]:
-    """Rule: no device is faster than this host; a freeze that was asked for is no slowness."""
+    """Rule: no device is faster than this host, by the CPU time that work takes on either."""
     for nodes in trial.classes():
-        shares = {node.name: share for node in nodes if (share := _device_share(node, trial)) is not None}
+        rows = [(node, node.row.device_s) for node in nodes]
+        shares = {node.name: 1.0 + node.row.device_late_s / device_s for node, device_s in rows if device_s}
         slow = [node for node in nodes if shares.get(node.name, 0.0) > 1.0 + DEVICE_TOLERANCE]
         if slow:
             yield Finding(
                 f"device {nodes[0].plan.device_class}: the work of {of_class(slow, nodes)} took "
-                f"{share_text(max(shares.values()))} of the time that {speed_text(slow[0].plan)} takes; take fewer "
-                "nodes or a faster host, or trust the simulation for this device"
+                f"{share_text(max(shares.values()))} of the CPU time that {speed_text(slow[0].plan)} takes; take a "
+                "faster host, or trust the simulation for this device"
             )
-
-
-def _device_share(node: Judged, trial: Observed) -> float | None:
-    """The share of its device's time that a node's work took; None where nothing was asked or measured."""
-    row = node.row
-    if not row.device_s:
-        return None
-    late_s = max(0.0, row.device_late_s - trial.frozen_s(node.name, told=True))
-    return 1.0 + late_s / row.device_s
 
 
 def memory(trial: Observed) -> Iterator[Finding]:

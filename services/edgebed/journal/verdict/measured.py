@@ -134,9 +134,9 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     stopped_s: float | None = None
     """Seconds for which the node stood still, those included that were asked for; None where it did not tell."""
     device_s: float | None = None
-    """Seconds that the node's work takes on its device; None: the plan says no device, or nobody told."""
+    """CPU seconds that the node's work takes on its device; None: the plan says no device, or nobody told."""
     device_late_s: float = 0.0
-    """Seconds by which it took longer here."""
+    """CPU seconds by which it took longer here."""
     memory_asked_bytes: int | None = None
     memory_held_bytes: int | None = None
     memory_bytes: int | None = None

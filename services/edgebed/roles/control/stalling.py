@@ -50,10 +50,11 @@ class Stalling:
         return "".join(f"; {text}" for text in self._absent(is_final=is_final))
 
     def _absent(self, *, is_final: bool = False) -> list[str]:
-        """How nodes are not there, or cut off, and which."""
+        """How nodes that are waited for are not there, or cut off, and which."""
         found: dict[str, list[str]] = {}
+        awaited = ("server", "evaluator") if is_final else ("server", "worker", "store", "modules")
         for name, member in self.members.items():
-            if is_final or member.plan.role != "evaluator":
+            if member.plan.role in awaited:
                 world = self.director.injector.worlds[name]
                 how = "frozen" if world.frozen_by else "" if member.state is State.RUNNING else member.state.value
                 if how := how or ("cut off" if world.cut_by else ""):

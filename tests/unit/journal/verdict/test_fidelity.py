@@ -424,7 +424,7 @@ PI = {"core": Core(flop_s=1e9, overhead_s=0.007, device="raspberry-pi-4")}
 @pytest.mark.parametrize(
     ("device_s", "late_s", "reasons"),
     [
-        (8.0, 4.0, ["device edge: the work of all 4 nodes of edge took 150 % of the time that raspberry-pi-4"]),
+        (8.0, 4.0, ["device edge: the work of all 4 nodes of edge took 150 % of the CPU time that raspberry-pi-4"]),
         (8.0, 0.7, []),
         (0.0, 0.0, []),
     ],

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from edgebed.core import records
-from edgebed.core.device_core import Core
 from edgebed.core.plan import LinkPlan
 from edgebed.journal.verdict.fidelity import judge
 
@@ -78,17 +77,6 @@ def test_messages_of_a_frozen_node_are_late_by_no_more_than_the_freeze(target):
     assert any("a node was frozen, as asked, for up to 5.0 ms of that" in remark for remark in fidelity.remarks)
     assert judge(plan, with_faults(series, frozen, done("thaw", target, asked_t=5.3))).causes == ("link",)
     assert judge(plan, with_faults(series, frozen)).verdict == fidelity.verdict
-
-
-@pytest.mark.parametrize(("thawed_s", "causes"), [(9.0, ()), (7.0, ("device edge",))])
-def test_work_on_a_device_is_late_by_no_more_than_the_freeze(thawed_s, causes):
-    """It is a part of the job that was under way, and no slowness of this host."""
-    said = series_of([usage(starved_s=0.0, device_s=8.0, device_late_s=4.0)], WELL, [host()] * 10)
-    series = dataclasses.replace(said, last_t=20.0, finished_t=20.0)
-    plan = plan_of(core=Core(flop_s=1e9, overhead_s=0.007))
-    faults = [done(action, name, asked_t=t) for name in WORKERS for action, t in (("freeze", 5.0), ("thaw", thawed_s))]
-
-    assert judge(plan, with_faults(series, *faults)).causes == causes
 
 
 def with_nodes(series, *states):
