@@ -129,7 +129,8 @@ def test_what_is_late_on_a_device_is_each_job_by_itself(make_node):
     jobs.did(EvaluationJob(theta=None, version=1, final=False), 7.0)
 
     beside_s = jobs.plan.compression_s
-    assert jobs.account() == {"device_s": round(55.0 + 2 * beside_s, 6), "device_late_s": round(1.0 - beside_s, 6)}
+    times = {"device_s": round(55.0 + 2 * beside_s, 6), "device_late_s": round(1.0 - beside_s, 6)}
+    assert jobs.account() == {**times, "device_jobs": 2}
 
 
 @pytest.mark.parametrize(("gflops", "is_late"), [(1e9, False), (1e12, True)])

@@ -144,6 +144,8 @@ class Usage(Record):
     """CPU time that the node's jobs take on its device; None: the plan says no device, or an older journal."""
     device_late_s: Seconds = 0.0
     """CPU time by which these jobs took longer here; one that took less makes up for no other."""
+    device_jobs: Count = 0
+    """Number of these jobs."""
     cpus_held: Amount | None = None
     """The CPU cap that its own cgroup holds, in cores."""
     memory_bytes: Count | None = None

@@ -32,7 +32,7 @@ from edgebed.journal.verdict.findings import (
     takes_time,
     the,
 )
-from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, DEVICE_TOLERANCE, LAG_MAX_S, SLEW_MAX, STEAL_MAX
+from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, DEVICE_TOLERANCE, JOB_S, LAG_MAX_S, SLEW_MAX, STEAL_MAX
 from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
 from edgebed.journal.verdict.lots import MESSAGES_MIN
 from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Presence, Span
@@ -68,7 +68,7 @@ IN_TIME = (
 CAP = f"{share_text(1.0 - CAP_TOLERANCE)} to {share_text(1.0 + CAP_TOLERANCE)} of the cap"
 STARVED = f"waiting at most {share_text(STARVED_MAX)}, one node {share_text(STARVED_WORST_MAX)}"
 STOPPED = f"at most {share_text(STOPPED_MAX)} of the time, or {seconds_text(STOPPED_MIN_S)}"
-DEVICE = f"at most {share_text(1.0 + DEVICE_TOLERANCE)} of the device's"
+DEVICE = f"at most {share_text(1.0 + DEVICE_TOLERANCE)} of the device's, and {seconds_text(JOB_S)} a job"
 AT_MOST_CAP = "at most the cap"
 KEPT_TIME = (
     f"steal at most {share_text(STEAL_MAX)}; waking up at most {seconds_text(LAG_MAX_S)} late; a clock at most "

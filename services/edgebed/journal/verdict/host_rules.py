@@ -45,6 +45,8 @@ delays are wrong."""
 SLEW_MAX = 0.01
 """Share by which a host's clock may run fast or slow: in good order a time service slews it by 0.0005 at most."""
 
+JOB_S = 0.002
+"""CPU seconds that a job may take beside: code that is cold, after a wait, takes twice as long."""
 DEVICE_TOLERANCE = 0.1
 """Share of its device's CPU time by which a node's work may take more; a job that takes less makes up for no other."""
 
@@ -132,15 +134,19 @@ def speed(trial: Observed) -> Iterator[Finding]:
 def device(trial: Observed) -> Iterator[Finding]:
     """Rule: no device is faster than this host, by the CPU time that work takes on either."""
     for nodes in trial.classes():
-        rows = [(node, node.row.device_s) for node in nodes]
-        shares = {node.name: 1.0 + node.row.device_late_s / device_s for node, device_s in rows if device_s}
-        slow = [node for node in nodes if shares.get(node.name, 0.0) > 1.0 + DEVICE_TOLERANCE]
+        slow = [node for node in nodes if _is_slow(node)]
         if slow:
+            most = max(1.0 + node.row.device_late_s / (node.row.device_s or 1.0) for node in slow)
             yield Finding(
-                f"device {nodes[0].plan.device_class}: the work of {of_class(slow, nodes)} took "
-                f"{share_text(max(shares.values()))} of the CPU time that {speed_text(slow[0].plan)} takes; take a "
-                "faster host, or trust the simulation for this device"
+                f"device {nodes[0].plan.device_class}: the work of {of_class(slow, nodes)} took {share_text(most)} of "
+                f"the CPU time that {speed_text(slow[0].plan)} takes; take a faster host, or trust the simulation for "
+                "this device"
             )
+
+
+def _is_slow(node: Judged) -> bool:
+    row = node.row
+    return row.device_late_s > DEVICE_TOLERANCE * (row.device_s or 0.0) + JOB_S * row.device_jobs
 
 
 def memory(trial: Observed) -> Iterator[Finding]:

@@ -422,16 +422,18 @@ PI = {"core": Core(flop_s=1e9, overhead_s=0.007, device="raspberry-pi-4")}
 
 
 @pytest.mark.parametrize(
-    ("device_s", "late_s", "reasons"),
+    ("device_s", "late_s", "jobs", "reasons"),
     [
-        (8.0, 4.0, ["device edge: the work of all 4 nodes of edge took 150 % of the CPU time that raspberry-pi-4"]),
-        (8.0, 0.7, []),
-        (0.0, 0.0, []),
+        (8.0, 4.0, 1, ["device edge: the work of all 4 nodes of edge took 150 % of the CPU time that raspberry-pi-4"]),
+        (8.0, 0.7, 1, []),
+        (0.2, 0.1, 99, []),
+        (0.2, 0.3, 99, ["device edge: the work of all 4 nodes of edge took 250 % of the CPU time that raspberry-pi-4"]),
+        (0.0, 0.0, 0, []),
     ],
 )
-def test_a_device_that_is_faster_than_this_host_degrades(device_s, late_s, reasons):
-    """By more than a tenth, however few its jobs were."""
-    said = series_of([usage(starved_s=0.0, device_s=device_s, device_late_s=late_s)], [usage()])
+def test_a_device_that_is_faster_than_this_host_degrades(device_s, late_s, jobs, reasons):
+    """By more than a tenth, and two milliseconds a job, however few these were."""
+    said = series_of([usage(starved_s=0.0, device_s=device_s, device_late_s=late_s, device_jobs=jobs)], [usage()])
     found = judge(plan_of(**PI), said)
 
     assert [reason.partition(" takes; ")[0] for reason in found.reasons] == reasons

@@ -24,6 +24,7 @@ class DeviceJobs:
         self.is_asked = plan.core is not None
         self.device_s = 0.0
         self.late_s = 0.0
+        self.count = 0
 
     def did(self, job: Job, cpu_s: float) -> None:
         """Count a job that took so much CPU time; none of which the plan says no time, as copying a state."""
@@ -31,12 +32,14 @@ class DeviceJobs:
         if device_s > 0.0:
             self.device_s += device_s
             self.late_s += max(0.0, cpu_s - device_s)
+            self.count += 1
 
     def account(self) -> dict[str, float]:
         """The fields of `Usage` about them; none where the plan says no device."""
         if not self.is_asked:
             return {}
-        return {"device_s": round(self.device_s, 6), "device_late_s": round(self.late_s, 6)}
+        times = {"device_s": round(self.device_s, 6), "device_late_s": round(self.late_s, 6)}
+        return {**times, "device_jobs": self.count}
 
 
 class NodeDevice:
