@@ -79,6 +79,18 @@ def gone_on(broken: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
     return edgebed.resume("resumed", runs_dir=runs, processes=1)
 
 
+def test_a_trial_that_lost_updates_at_its_resume_is_degraded(gone_on: Run) -> None:
+    """Times and bytes have what was made twice; how much that is depends on when it was killed."""
+    trial = gone_on.trials["adacomp"]
+    fidelity, remade = trial.summary.fidelity, trial.series.remade_updates
+    assert fidelity is not None
+    told = [text for text in (*fidelity.reasons, *fidelity.remarks) if text.startswith("resumed: ")]
+
+    assert 0 <= remade < EVERY + 7
+    assert [text.startswith(f"resumed: {remade} update") for text in told] == [True] * bool(remade)
+    assert ("resumed" in fidelity.causes) is (remade > 0.02 * UPDATES)
+
+
 def test_a_trial_that_was_resumed_says_that_it_is_another_than_its_seed_says(gone_on: Run) -> None:
     """Wherever its figures are shown; the others of its run are what they would have been."""
     said = {

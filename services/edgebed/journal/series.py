@@ -207,6 +207,8 @@ class Series:
     """Steps between the two of each pair that was matched by batch, without pairs that were rolled back."""
     continued_s: tuple[float, ...] = ()
     """Seconds of training at which the trial was resumed after its controller had ended."""
+    remade_updates: int = 0
+    """Updates that were lost when the trial was resumed from a checkpoint, and had to be made again."""
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
     """Steps that all shards resumed from, as (t, record)."""
     first_not_finite: Divergence | None = None
@@ -330,6 +332,7 @@ class _Builder(Fold):
         self.finished: records.Finished | None = None
         self.finished_t: float | None = None
         self.ended: records.Ended | None = None
+        self.remade = 0
 
     @on(*_KEPT)
     def _keep(self, t: float, node: str, record: records.Record) -> None:
@@ -365,6 +368,8 @@ class _Builder(Fold):
         kept = len(versions)
         while kept and versions[kept - 1] > record.version:
             kept -= 1
+        if self.timeline.stands_at_s is not None:  # no fault did it
+            self.remade += len(versions) - kept
         for column in self.columns.values():
             del column[kept:]
         if self.traffic and record.replayed is None:  # with what was sent after the last update
@@ -442,6 +447,7 @@ class _Builder(Fold):
             faults=self.faults.done(end_s),
             gone=self.faults.gone(end_s),
             continued_s=tuple(self.timeline.continued_s),
+            remade_updates=self.remade,
             unobserved_s=self.timeline.unobserved_s,
             unobserved_updates=self.timeline.unobserved_updates,
             accounting=self.accounting.close(),

@@ -11,6 +11,8 @@ RETURNS = ("heal", "thaw", "launch")
 """Actions that bring a node back to the server."""
 TAKES_AWAY = ("kill", "freeze", "cut", "memory")
 """Actions that take a node away."""
+HELD = ("cut", "freeze")
+"""Actions of these that are done to a node's next incarnation, too, after a resume."""
 SERVER = "server"
 BY_HAND = "by hand"
 """Name of the entry for what a user does during a run."""
@@ -100,8 +102,13 @@ class Faults(Fold):
             if record.name not in self.gone_t:
                 self.last.pop(record.name, None)  # no fault did it; one that did is told of after the death
             self._gone(record.name, t)
-        elif record.state == "joined" and record.name not in self.awaited:  # nobody launched it: a run was resumed
-            self.gone_t.pop(record.name, None)
+        elif record.state == "joined" and record.name not in self.awaited and not self._is_held(record.name):
+            self.gone_t.pop(record.name, None)  # nobody launched it: a run was resumed
+
+    def _is_held(self, node: str) -> bool:
+        """Whether a fault that is done to a node's next life, too, was the last that took it away."""
+        place = self.last.get(node)
+        return place is not None and self.found[place].record.action in HELD
 
     def _gone(self, node: str, t: float) -> None:
         """Note that a node is gone, unless it was before."""

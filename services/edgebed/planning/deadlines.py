@@ -3,7 +3,8 @@
     model comes ---> computes ---> pauses ---> push goes        what a worker does between two messages
     silence, stall   three times the longest of that in the fleet, a minute at least, where the scenario gives none
 
-A worker that computes or pauses for a third of `silence` says so (roles/worker.py), and so however slow it is it stays.
+A worker that computes or pauses for a third of the shorter of both says so (roles/worker.py), and so however slow it is
+it stays.
 What the scenario itself gives is refused where no push fits into it, with the class and the seconds.
 
 Computing has the seconds of virtual time. On a real machine those of a device that the scenario names are a least; of
@@ -80,7 +81,7 @@ def with_deadlines(plan: Plan, given: Deadlines, step_s: float = 0.0) -> Plan:
         slowest_s = max(push_time(each, plan.server, sizes, workers, rare=True).total_s for each in _classes(plan))
         times = math.ceil(applied_together(plan.server.method, workers) / workers)
     silence_s, stall_s = given.silence or _fitting_s(slowest_s), given.stall or _fitting_s(times * slowest_s)
-    nodes = tuple(_with_silence(node, silence_s) for node in plan.nodes)
+    nodes = tuple(_with_silence(node, silence_s, stall_s) for node in plan.nodes)
     return msgspec.structs.replace(plan, nodes=nodes, stall_deadline_s=stall_s)
 
 
@@ -175,11 +176,11 @@ def _latency_s(link: LinkPlan) -> float:
     return max(state.latency_s for state in LinkSchedule(link).possible())
 
 
-def _with_silence(node: NodePlan, silence_s: float) -> NodePlan:
+def _with_silence(node: NodePlan, silence_s: float, stall_s: float) -> NodePlan:
     if isinstance(node, ServerPlan):
         return msgspec.structs.replace(node, silence_s=silence_s)
     if isinstance(node, WorkerPlan) and node.shard is None:
-        return msgspec.structs.replace(node, working_s=silence_s / PUSHES)
+        return msgspec.structs.replace(node, working_s=min(silence_s, stall_s) / PUSHES)
     return node
 
 

@@ -311,9 +311,10 @@ class BatchOrder:
         size, n = self.plan.task.batch_size, self.plan.num_examples
         first, last = k * size // n, ((k + 1) * size - 1) // n
         self.orders = {epoch: self._order(epoch) for epoch in range(first, last + 1)}
-        examples = np.concatenate(list(self.orders.values()))
         start = k * size - first * n
-        return examples[start : start + size]
+        orders = list(self.orders.values())
+        whole = orders[0] if first == last else np.concatenate(orders)
+        return whole[start : start + size].copy()  # else each batch of many would keep a whole order
 
     def _order(self, epoch: int) -> NDArray[np.int64]:
         known = self.orders.get(epoch)

@@ -195,6 +195,21 @@ def test_a_node_that_a_resumed_run_started_is_gone_no_longer(tmp_path):
     assert [done.away_s for done in series_of(tmp_path, entries).faults] == [None, 2.0]
 
 
+@pytest.mark.parametrize(("take", "bring"), [("cut", "heal"), ("freeze", "thaw")])
+def test_a_node_that_is_cut_off_or_frozen_is_so_after_a_resume(tmp_path, take, bring):
+    """Its next incarnation joins the controller, and is away on until the fault ends."""
+    entries = [
+        (0.0, "controller", trial()),
+        (2.0, "controller", fault(take, asked_s=2.0)),
+        (4.0, "controller", node("died")),
+        (5.0, "controller", node("joined")),
+        (7.0, "controller", fault(bring, asked_s=7.0)),
+        (7.5, "server", records.Joined(worker="edge-0", incarnation=2)),
+    ]
+
+    assert [(done.away_s, done.back_s) for done in series_of(tmp_path, entries).faults] == [(None, None), (5.5, 0.5)]
+
+
 def test_a_node_that_was_killed_on_purpose_is_no_warning(tmp_path, make_sample_plan):
     """One that died of itself is, also after it was killed and launched; and one that a policy killed."""
     died = [(name, records.Node(name=name, state="died", reason="why")) for name in ("edge-0", "edge-1", "phone-0")]

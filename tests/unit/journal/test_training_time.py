@@ -157,6 +157,8 @@ def test_a_node_that_is_not_back_is_away_until_the_end(tmp_path, make_sample_pla
     assert summary.gone == {node: 28.0}
     assert f"longest away: {node} 28.0 s until the end: not back" in faults_line(summary, series.faults)
     assert summary.back_s == (2.0 if returns else None)
+    plan = msgspec.structs.replace(make_sample_plan(), expectations=(("back_s", "<=", 3.0),))
+    assert [each.met for each in summarise(plan, series).expectations] == [False], "2 s are the least that it takes"
     away = "28.0 s until the end: not back"
     assert rows == ({"kill": ("", ""), "launch": ("not back", away)} if returns else {"kill": ("", away)})
 

@@ -1,5 +1,7 @@
 """What a report says first: what each trial took to the accuracy that was asked for, or what holds shards up."""
 
+import json
+
 import msgspec
 import pytest
 from finished_runs import RISING, SCENARIO, finished_run
@@ -8,7 +10,7 @@ from sample_runs import sample_entries, write_sample_run
 from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.report import report_page
 from edgebed.reports.writing.html import to_html
-from edgebed.running.results import load
+from edgebed.running.results import Run, load
 
 SLOW = (0.1, 0.5, 0.9, 0.95)
 STUCK = (0.1, 0.1, 0.11, 0.1)
@@ -61,6 +63,24 @@ def test_where_the_scenario_names_no_accuracy_three_evaluations_count(tmp_path):
     costs = answer(tmp_path, {"asgd": (0.1, 0.9, 0.95, 0.98, 0.98), "adacomp": RISING})[0]
 
     assert costs.startswith("To 94 % in the mean of 3 evaluations: adacomp 3 kB up, 12 kB in all, 3.00 s; asgd 30 kB")
+
+
+@pytest.mark.parametrize(("fault_s", "is_told"), [(0.5, False), (3.5, True)])
+def test_who_met_no_fault_before_its_answer_says_so(tmp_path, fault_s, is_told):
+    """Its figures are those of a fleet without faults, whatever the scenario asks for."""
+    scenario = SCENARIO | {
+        "stop": {"updates": 400, "accuracy": 0.9},
+        "faults": [{"cut": "edge-0", "at": f"{fault_s}s", "for": "1s"}],
+    }
+    run = finished_run(tmp_path, {"asgd": (0.1, 0.9, 0.95, 0.98, 0.98)}, scenario=scenario)
+    journal = run.folder.trial("asgd").journal
+    lines = journal.read_bytes().splitlines(keepends=True)
+    fault = {"name": "cut-1", "action": "cut", "target": "edge-0", "asked_s": fault_s}
+    lines.insert(1, json.dumps({"t": fault_s, "node": "controller", "kind": "fault", **fault}).encode() + b"\n")
+    journal.write_bytes(b"".join(lines))
+    told = [line for line in answer_lines(list(Run(run.folder).trials.values())) if "no fault" in line]
+
+    assert told == ["By then asgd had met no fault (the first came at 3.50 s)."] * is_told
 
 
 def test_an_accuracy_that_nobody_reached_is_said_and_another_is_told(tmp_path):

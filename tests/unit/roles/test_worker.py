@@ -125,6 +125,12 @@ def test_every_epoch_shows_every_example_once(make_node, num_examples, batch_siz
         assert sorted(epoch) == list(range(num_examples))
 
 
+@pytest.mark.parametrize("k", [0, 2])
+def test_a_batch_keeps_no_more_than_its_own_examples(make_node, k):
+    """Ten thousand of them are in a job at once: whole orders of 60,000 examples would be gigabytes."""
+    assert order_of(make_node, 10, 4).batch(k).base is None
+
+
 @given(asked=st.lists(st.integers(0, 50), min_size=1, max_size=10))
 def test_a_batch_depends_on_its_number_alone(make_node, asked):
     """Not on which others were asked for, nor on whether one was asked for twice."""

@@ -124,13 +124,14 @@ def job_of(gradients):
 def test_what_is_late_on_a_device_is_each_job_by_itself(make_node):
     """One that took less waits for the rest, and makes up for no other; a cap makes no difference to CPU time."""
     jobs = device_of(make_node, cpus=0.2).jobs
-    jobs.did(job_of(100), 20.0)
-    jobs.did(job_of(10), 6.0)
-    jobs.did(EvaluationJob(theta=None, version=1, final=False), 7.0)
+    jobs.did(job_of(100), 20.0, 300.0, 0.2)
+    jobs.did(job_of(10), 6.0, 31.0, 0.2)
+    jobs.did(EvaluationJob(theta=None, version=1, final=False), 7.0, 7.0)
 
     beside_s = jobs.plan.compression_s
     times = {"device_s": round(55.0 + 2 * beside_s, 6), "device_late_s": round(1.0 - beside_s, 6)}
-    assert jobs.account() == {**times, "device_jobs": 2}
+    waits_s = round(300.0 - (50.0 + beside_s) / 0.2 + 1.0, 6)
+    assert jobs.account() == {**times, "device_waits_s": waits_s, "device_jobs": 2}
 
 
 @pytest.mark.parametrize(("gflops", "is_late"), [(1e9, False), (1e12, True)])
@@ -147,7 +148,7 @@ def test_a_device_counts_the_cpu_time_of_all_threads(make_node, gflops, is_late)
 def test_a_node_without_a_device_has_no_account_of_its_jobs(make_node):
     """Its class is as fast as this host lets it."""
     device = NodeDevice(make_node())
-    device.jobs.did(job_of(10), 25.0)
+    device.jobs.did(job_of(10), 25.0, 25.0)
 
     assert device.jobs.account() == {}
 

@@ -144,6 +144,8 @@ class Usage(Record):
     """CPU time that the node's jobs take on its device; None: the plan says no device, or an older journal."""
     device_late_s: Seconds = 0.0
     """CPU time by which these jobs took longer here; one that took less makes up for no other."""
+    device_waits_s: Seconds = 0.0
+    """Time by which they were not done though both CPU times would have passed at the cap that held: they waited."""
     device_jobs: Count = 0
     """Number of these jobs."""
     cpus_held: Amount | None = None

@@ -24,7 +24,7 @@ from edgebed.journal.accounts.skipped_evaluations import skipped_text
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import unasked_losses
-from edgebed.journal.verdict.controller_rules import CONTROLLER_RULES
+from edgebed.journal.verdict.controller_rules import CONTROLLER_RULES, remade
 from edgebed.journal.verdict.evaluation_rules import EVALUATION_RULES
 from edgebed.journal.verdict.evidence import Evidence, claims_of, evidence_of, unobserved
 from edgebed.journal.verdict.fault_rules import FAULT_RULES
@@ -86,7 +86,7 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
         return None
     trial = _observed(plan, series)
     is_simulated = is_virtual(series.trial.runtime)
-    rules = (*FAULT_RULES, *STALENESS_RULES, *EVALUATION_RULES)
+    rules = (*FAULT_RULES, *STALENESS_RULES, *EVALUATION_RULES, remade)
     if not is_simulated:
         live = (*CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES, *SEEN_RULES, *STOP_RULES)
         rules = (*rules, *live)
@@ -146,5 +146,6 @@ def _observed(plan: Plan, series: Series) -> Observed:
         alone_s=series.unobserved_s,
         alone_updates=series.unobserved_updates,
         seen=series.seen,
+        remade_updates=series.remade_updates,
         was_stopped=series.outcome in ("interrupted", "failed"),
     )

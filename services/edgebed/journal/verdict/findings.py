@@ -106,6 +106,8 @@ class Observed:
     """Updates that were applied in that time."""
     seen: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
     """What was seen of nodes from outside, by node and incarnation."""
+    remade_updates: int = 0
+    """Updates that a resume from a checkpoint lost, and that were made again."""
     was_stopped: bool = False
     """Whether the trial did not run to its end: somebody interrupted it, or it failed."""
 

@@ -22,6 +22,7 @@ from edgebed.journal.verdict.findings import (
     is_promised,
     named,
     of_class,
+    seconds_text,
     share_text,
     takes_time,
     the,
@@ -45,8 +46,8 @@ delays are wrong."""
 SLEW_MAX = 0.01
 """Share by which a host's clock may run fast or slow: in good order a time service slews it by 0.0005 at most."""
 
-JOB_S = 0.002
-"""CPU seconds that a job may take beside: code that is cold, after a wait, takes twice as long."""
+JOB_S = 0.005
+"""Seconds that a job may take more, as a message: code that is cold, after a wait, takes some milliseconds."""
 DEVICE_TOLERANCE = 0.1
 """Share of its device's CPU time by which a node's work may take more; a job that takes less makes up for no other."""
 
@@ -132,21 +133,36 @@ def speed(trial: Observed) -> Iterator[Finding]:
 
 
 def device(trial: Observed) -> Iterator[Finding]:
-    """Rule: no device is faster than this host, by the CPU time that work takes on either."""
+    """Rule: no device is faster than this host, by the CPU time that work takes on either, and by what it waits for."""
     for nodes in trial.classes():
-        slow = [node for node in nodes if _is_slow(node)]
-        if slow:
-            most = max(1.0 + node.row.device_late_s / (node.row.device_s or 1.0) for node in slow)
+        late = [node for node in nodes if _late_s(node) > DEVICE_TOLERANCE * _device_s(node)]
+        slow = [node for node in late if _late_s(node) > DEVICE_TOLERANCE * _device_s(node) + _beside_s(node)]
+        if told := slow or late:
+            most = max(1.0 + _late_s(node) / _device_s(node) for node in told)
+            what_next = "; take a faster host, or trust the simulation for this device"
             yield Finding(
-                f"device {nodes[0].plan.device_class}: the work of {of_class(slow, nodes)} took {share_text(most)} of "
-                f"the CPU time that {speed_text(slow[0].plan)} takes; take a faster host, or trust the simulation for "
-                "this device"
+                f"device {nodes[0].plan.device_class}: the work of {of_class(told, nodes)} took {share_text(most)} of "
+                f"the CPU time that {speed_text(told[0].plan)} takes"
+                f"{what_next if slow else f', but by less than {seconds_text(JOB_S)} a job'}",
+                is_fault=bool(slow),
             )
 
 
-def _is_slow(node: Judged) -> bool:
+def _device_s(node: Judged) -> float:
+    return node.row.device_s or 0.0
+
+
+def _beside_s(node: Judged) -> float:
+    return JOB_S * node.row.device_jobs
+
+
+def _late_s(node: Judged) -> float:
+    """Seconds that a node's work took more than on its device; what else was measured explains waits, as an amount."""
     row = node.row
-    return row.device_late_s > DEVICE_TOLERANCE * (row.device_s or 0.0) + JOB_S * row.device_jobs
+    if not row.device_s:
+        return 0.0
+    explained_s = ((row.starved or 0.0) + (row.throttled or 0.0)) * row.time_s + (row.stopped_s or 0.0)
+    return row.device_late_s + max(0.0, row.device_waits_s - explained_s)
 
 
 def memory(trial: Observed) -> Iterator[Finding]:

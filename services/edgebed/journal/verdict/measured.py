@@ -137,6 +137,8 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     """CPU seconds that the node's work takes on its device; None: the plan says no device, or nobody told."""
     device_late_s: float = 0.0
     """CPU seconds by which it took longer here."""
+    device_waits_s: float = 0.0
+    """Seconds that it waited."""
     device_jobs: int = 0
     """Number of jobs that this work was done in."""
     memory_asked_bytes: int | None = None
@@ -192,6 +194,7 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         stopped_s=_total(end.stopped_s for end in ends),
         device_s=_total(end.device_s for end in ends),
         device_late_s=sum(end.device_late_s for end in ends),
+        device_waits_s=sum(end.device_waits_s for end in ends),
         device_jobs=sum(end.device_jobs for end in ends),
         memory_asked_bytes=plan.memory_bytes,
         memory_held_bytes=ends[-1].memory_held_bytes if ends else None,

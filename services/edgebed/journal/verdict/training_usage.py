@@ -14,7 +14,7 @@ from edgebed.journal.folds import Counters, Fold, Timeline, on
 
 TIMES = (
     "time_s", "cpu_s", "starved_s", "throttled_s", "stopped_s", "capped_s", "capped_cpu_s", "capped_allowed_s",
-    "allowed_s", "device_s", "device_late_s",
+    "allowed_s", "device_s", "device_late_s", "device_waits_s",
 )  # fmt: skip
 """Fields of `Usage` that add up seconds."""
 NOTHING = Usage(time_s=0.0, cpu_s=0.0)

@@ -6,6 +6,7 @@ below that of the others does not decide it, and is told apart. Of shards, which
 they are and what holds them up.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -42,6 +43,7 @@ def answer_lines(trials: Sequence[Trial]) -> tuple[str, ...]:
         lines.append(f"No trial reached {named.text}.")
     if level:
         lines += _costs(level, measured)
+        lines += _before_faults(level, trials)
     lines += [_accuracies(measured), *_falls(measured, level), *_no_better(trials)]
     return tuple(filter(None, lines))
 
@@ -114,6 +116,20 @@ def _costs(level: Level, measured: Mapping[str, Evaluations]) -> Iterator[str]:
     }
     wins = {quantity: win(each, since) for quantity, each in needed.items() if len(each) == len(reached)}
     yield firsts_text(wins, has_seeds=False)
+
+
+def _before_faults(level: Level, trials: Sequence[Trial]) -> Iterator[str]:
+    """That trials with faults had met none of them when they reached the level."""
+    spared, firsts = list[str](), list[float]()
+    for trial in trials:
+        found = reach(trial.series.evaluations, level.accuracy, level.window)
+        times_s = [each.t for each in trial.series.faults if each.was_done]
+        if found and trial.plan.faults and found.time_s < min(times_s, default=math.inf):
+            spared.append(trial.name)
+            firsts += times_s
+    if spared:
+        since = f" (the first came at {seconds_text(min(firsts))})" if firsts else ""
+        yield f"By then {_names(spared)} had met no fault{since}."
 
 
 def _speeds(trials: Sequence[Trial]) -> str:

@@ -28,8 +28,8 @@ class Deadlines(Section):
     minute at least."""
     silence: Duration | None = None
     """How long a worker may be silent: the server takes one from which nothing has come for so long to have left, and
-    nobody waits for it. A worker that computes or pauses for more than a third of that says so, in a message of its
-    own. If left out, three times as long as the slowest push takes by the plan, and a minute at least."""
+    nobody waits for it. A worker that computes or pauses for more than a third of that, or of `stall`, says so in a
+    message. If left out, three times as long as the slowest push takes by the plan, and a minute at least."""
     check: Annotated[Duration, AfterValidator(_not_too_often)] = 1.0
     """Time between the controller's checks: a node without a heartbeat in two of them in a row has failed; with the
     next one it is back."""

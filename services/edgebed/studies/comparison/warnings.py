@@ -73,7 +73,8 @@ def _faults(arms: Sequence[Arm], baseline: Arm) -> Iterator[str]:
 def _done_to(member: ArmTrial) -> Counter[str]:
     """How often each thing was done to each node, but for what only undoes it."""
     done = (each.record for each in member.trial.series.faults if each.was_done)
-    return Counter(f"{each.action} {each.target}" for each in done if each.action not in UNDOING)
+    texts = (f"{each.action} {each.target} {each.change}".rstrip() for each in done if each.action not in UNDOING)
+    return Counter(texts)
 
 
 def _faults_text(faults: Counter[str]) -> str:

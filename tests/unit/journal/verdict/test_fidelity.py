@@ -422,21 +422,52 @@ PI = {"core": Core(flop_s=1e9, overhead_s=0.007, device="raspberry-pi-4")}
 
 
 @pytest.mark.parametrize(
-    ("device_s", "late_s", "jobs", "reasons"),
+    ("device_s", "late_s", "waits_s", "jobs", "reasons"),
     [
-        (8.0, 4.0, 1, ["device edge: the work of all 4 nodes of edge took 150 % of the CPU time that raspberry-pi-4"]),
-        (8.0, 0.7, 1, []),
-        (0.2, 0.1, 99, []),
-        (0.2, 0.3, 99, ["device edge: the work of all 4 nodes of edge took 250 % of the CPU time that raspberry-pi-4"]),
-        (0.0, 0.0, 0, []),
+        (
+            8.0,
+            4.0,
+            0.0,
+            1,
+            ["150 %"],
+        ),
+        (8.0, 0.7, 0.0, 1, []),
+        (0.2, 0.1, 0.0, 99, []),
+        (
+            0.2,
+            0.6,
+            0.0,
+            99,
+            ["400 %"],
+        ),
+        (
+            8.0,
+            0.0,
+            5.0,
+            1,
+            ["150 %"],
+        ),
+        (8.0, 0.0, 1.5, 1, []),
+        (0.0, 0.0, 0.0, 0, []),
     ],
 )
-def test_a_device_that_is_faster_than_this_host_degrades(device_s, late_s, jobs, reasons):
-    """By more than a tenth, and two milliseconds a job, however few these were."""
-    said = series_of([usage(starved_s=0.0, device_s=device_s, device_late_s=late_s, device_jobs=jobs)], [usage()])
+def test_a_device_that_is_faster_than_this_host_degrades(device_s, late_s, waits_s, jobs, reasons):
+    """By more than a tenth, and five milliseconds a job, however few; of waits 0.6 s starved and 0.4 s throttled."""
+    said = series_of(
+        [
+            usage(
+                starved_s=0.6, throttled_s=0.4, device_s=device_s, device_late_s=late_s, device_waits_s=waits_s,
+                device_jobs=jobs,
+            )
+        ],
+        [usage()],
+    )  # fmt: skip
     found = judge(plan_of(**PI), said)
 
-    assert [reason.partition(" takes; ")[0] for reason in found.reasons] == reasons
+    text = "device edge: the work of all 4 nodes of edge took {} of the CPU time that raspberry-pi-4 takes"
+    assert [reason.partition("; ")[0] for reason in found.reasons] == [text.format(share) for share in reasons]
+    remarks = [remark for remark in found.remarks if remark.endswith("takes, but by less than 5 ms a job")]
+    assert len(remarks) == (jobs == 99 and not reasons)
 
 
 @pytest.mark.parametrize("load", [host(steal=0.06), host(lag_s=0.025), host(slew=-0.02)])

@@ -14,9 +14,9 @@ from edgebed.runtimes.live.shell.times import Times
 
 
 class DeviceJobs:
-    """The CPU time that a node's jobs take on its device, and by how much they took more on this machine.
+    """The CPU time that a node's jobs take on its device, by how much they took more here, and how long they waited.
 
-    In CPU time: a cap holds back whatever else a node does as well, and waits for a core are judged by themselves.
+    In CPU time: a cap holds back whatever else a node does as well. What a job waits for by itself takes none.
     """
 
     def __init__(self, plan: NodePlan) -> None:
@@ -24,22 +24,27 @@ class DeviceJobs:
         self.is_asked = plan.core is not None
         self.device_s = 0.0
         self.late_s = 0.0
+        self.waits_s = 0.0
         self.count = 0
 
-    def did(self, job: Job, cpu_s: float) -> None:
-        """Count a job that took so much CPU time; none of which the plan says no time, as copying a state."""
+    def did(self, job: Job, cpu_s: float, took_s: float, cpus: float | None = None) -> None:
+        """Count a job that took so much CPU time, and time, at that cap in cores; none of which the plan says no time.
+
+        E.g. copying a state.
+        """
         device_s = job_time_s(self.plan, job) if self.is_asked else 0.0
         if device_s > 0.0:
             self.device_s += device_s
             self.late_s += max(0.0, cpu_s - device_s)
+            self.waits_s += max(0.0, took_s - max(cpu_s, device_s) / min(1.0, cpus or 1.0))
             self.count += 1
 
     def account(self) -> dict[str, float]:
         """The fields of `Usage` about them; none where the plan says no device."""
         if not self.is_asked:
             return {}
-        times = {"device_s": round(self.device_s, 6), "device_late_s": round(self.late_s, 6)}
-        return {**times, "device_jobs": self.count}
+        times = {"device_s": self.device_s, "device_late_s": self.late_s, "device_waits_s": self.waits_s}
+        return {"device_jobs": self.count} | {name: round(each_s, 6) for name, each_s in times.items()}
 
 
 class NodeDevice:
@@ -88,7 +93,7 @@ class NodeDevice:
             result = self.runner.run(effect.job)
         took_s, cpu_s = time.perf_counter() - started_s, time.thread_time() - started_cpu_s
         self.times.computed(result, now())
-        self.jobs.did(effect.job, time.process_time() - all_threads_s)
+        self.jobs.did(effect.job, time.process_time() - all_threads_s, took_s, self.cpus)
         # waiting for a core is no work: only what was computed is stretched, and the wait counts as part of the stretch
         least_s = max(cpu_s / self.pace, computing_s(self.plan, effect.job, self.cpus) if self.plan.core else 0.0)
         stretch_s = max(0.0, least_s - took_s) if least_s > cpu_s else 0.0
