@@ -48,7 +48,7 @@ def losses(series: Series, workers: set[str]) -> Iterator[str]:
 
 
 def resumptions(series: Series) -> Iterator[str]:
-    """That the trial was resumed, which makes it another one than its seed alone says."""
+    """A warning where the trial was resumed, which makes it another one than its seed alone says."""
     if times_s := series.continued_s:
         *_, last_s = times_s
         often = f"{len(times_s)} times, the last time at " if len(times_s) > 1 else "at "

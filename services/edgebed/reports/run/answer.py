@@ -119,7 +119,7 @@ def _costs(level: Level, measured: Mapping[str, Evaluations]) -> Iterator[str]:
 
 
 def _before_faults(level: Level, trials: Sequence[Trial]) -> Iterator[str]:
-    """That trials with faults had met none of them when they reached the level."""
+    """A sentence on trials with faults that had met none of them when they reached the level."""
     spared, firsts = list[str](), list[float]()
     for trial in trials:
         found = reach(trial.series.evaluations, level.accuracy, level.window)
