@@ -113,6 +113,12 @@ def count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def first_text(names: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first names, `most` of them, and how many more there are, e.g. `a, b and 3 more`."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{separator.join(names[:most])}{more}"
+
+
 def utc_text(moment: str) -> str:
     """A moment of ISO 8601 as a date and a time of the day in UTC, e.g. 20 November 2026, 13:56 UTC; "" for none."""
     return f"{dt.datetime.fromisoformat(moment).astimezone(dt.UTC):%-d %B %Y, %H:%M} UTC" if moment else ""

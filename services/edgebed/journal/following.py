@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.quantities import first_text
 from edgebed.core.reading import open_file
 from edgebed.journal.run_folder import RunFolder
 
@@ -79,6 +80,5 @@ def require_known(
     """ScenarioError, listing what there is, where something is asked for that the run has not."""
     for name in asked:
         if name not in known:
-            more = f" and {len(known) - listed_max} more" if len(known) > listed_max else ""
-            there = ", ".join(known[:listed_max]) or "none yet"
-            raise ScenarioError(f"{folder.path}: no {noun} '{name}'; there are {there}{more}.")
+            there = first_text(known, listed_max) or "none yet"
+            raise ScenarioError(f"{folder.path}: no {noun} '{name}'; there are {there}.")

@@ -22,6 +22,7 @@ from ruamel.yaml.reader import ReaderError
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.host import in_container
 from edgebed.core.imports import path_of
+from edgebed.core.quantities import first_text
 from edgebed.core.units import WHOLE_NUMBER_MAX
 from edgebed.scenario.problems import Problem
 
@@ -227,8 +228,7 @@ def neighbours(folder: Path) -> str:
         ]
     except OSError:
         return ""
-    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
-    return f"; {folder} has {', '.join(names[:NAMES_MAX])}{more}" if names else ""
+    return f"; {folder} has {first_text(names, NAMES_MAX)}" if names else ""
 
 
 def _in_view() -> str:

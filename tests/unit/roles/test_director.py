@@ -91,7 +91,9 @@ def test_when_training_has_ended_nothing_begins_and_who_is_away_is_brought_back(
     world.report("server", records.Finished(version=1, reason="updates"))
 
     assert world.until(100.0).faults() == [("freeze", "edge-0", ""), ("thaw", "edge-0", "")]
-    assert world.until(700.0).ended()[1].startswith("no final evaluation came for 600 s ")
+    advice = "the evaluator was at work: give it more CPU by `evaluator`, or more time by `deadlines.stall`"
+    reason = f"no final evaluation came for 600 s (deadlines.stall: 60 s; {advice})"
+    assert world.until(700.0).ended() == ("failed", reason)
 
 
 # --- by hand, and by several -----------------------------------------------------------------------------------------

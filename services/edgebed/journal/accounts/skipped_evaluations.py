@@ -9,7 +9,7 @@ were lost with a server that has no log.
 import numpy as np
 
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import count_text, seconds_text
+from edgebed.core.quantities import count_text, first_text, seconds_text
 from edgebed.journal.series import Series
 
 NAMED_MAX = 6
@@ -40,7 +40,6 @@ def skipped_text(plan: Plan, series: Series) -> str:
         return f"{times:,} of the evaluations every {seconds_text(plan.evaluator.evaluate_every_s)} skipped: {WHY}"
     if not versions:
         return ""
-    named = ", ".join(f"{version:,}" for version in versions[:NAMED_MAX])
-    more = f" and {len(versions) - NAMED_MAX:,} more" if len(versions) > NAMED_MAX else ""
+    named = first_text([f"{version:,}" for version in versions], NAMED_MAX)
     of = "update" if len(versions) == 1 else "updates"
-    return f"{count_text(len(versions), 'evaluation')} skipped, of {of} {named}{more}: {WHY}"
+    return f"{count_text(len(versions), 'evaluation')} skipped, of {of} {named}: {WHY}"

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from edgebed.core import records
 from edgebed.core.framing import MTU
 from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
+from edgebed.core.quantities import first_text
 from edgebed.journal.accounts.seen_pushes import WorkerPushes
 from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import TimedFault
@@ -254,6 +255,4 @@ def of_class(found: Sequence[Judged], nodes: Sequence[Judged]) -> str:
 
 def names_text(nodes: Iterable[Judged]) -> str:
     """The names of the first few nodes, and how many more."""
-    names = [node.name for node in nodes]
-    rest = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
-    return f"{', '.join(names[:NAMED_MAX])}{rest}"
+    return first_text([node.name for node in nodes], NAMED_MAX)

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, number_text, seconds_text, utc_text
+from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, first_text, number_text, seconds_text, utc_text
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.reports.studies.curves import curves_chart
 from edgebed.reports.writing.page import (
@@ -271,10 +271,9 @@ def runs_sentences(found: Iterable[RunResult]) -> Iterator[str]:
     if any(run.torch_device for run in runs):
         yield "Times with * are of runs that another device than the CPU computed."
     if degraded := [run.run for run in runs if run.verdict == "degraded"]:
-        more = f" and {len(degraded) - NAMED_MAX} more" if len(degraded) > NAMED_MAX else ""
         yield (
             f"Conditions did not hold as asked in {count_text(len(degraded), 'run')} (see {FILE}): "
-            f"{', '.join(degraded[:NAMED_MAX])}{more}."
+            f"{first_text(degraded, NAMED_MAX)}."
         )
 
 

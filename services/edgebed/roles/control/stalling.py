@@ -1,6 +1,7 @@
 """How long a trial without progress is borne, and what is told of it at its end."""
 
 from edgebed.core.plan import Plan
+from edgebed.core.quantities import first_text
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.members import Members, State
 
@@ -43,11 +44,13 @@ class Stalling:
 
     def _why_not(self, at_work: list[str], *, is_final: bool) -> str:
         if is_final and at_work:
-            return "; the evaluator was at work: give it more CPU by `evaluator`, or more time by `deadlines.stall`"
-        if at_work:
-            texts = [f"at work: {_names(at_work)}", *self._absent(), "give pushes more time by `deadlines.stall`"]
-            return "".join(f"; {text}" for text in texts)
-        return "".join(f"; {text}" for text in self._absent(is_final=is_final))
+            texts = ["the evaluator was at work: give it more CPU by `evaluator`, or more time by `deadlines.stall`"]
+        elif at_work:
+            at_work_text = f"at work: {first_text(at_work, NAMED_MAX)}"
+            texts = [at_work_text, *self._absent(), "give pushes more time by `deadlines.stall`"]
+        else:
+            texts = self._absent(is_final=is_final)
+        return "".join(f"; {text}" for text in texts)
 
     def _absent(self, *, is_final: bool = False) -> list[str]:
         """How nodes that are waited for are not there, or cut off, and which."""
@@ -59,9 +62,4 @@ class Stalling:
                 how = "frozen" if world.frozen_by else "" if member.state is State.RUNNING else member.state.value
                 if how := how or ("cut off" if world.cut_by else ""):
                     found.setdefault(how, []).append(name)
-        return [f"{how}: {_names(names)}" for how, names in found.items()]
-
-
-def _names(names: list[str]) -> str:
-    rest = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
-    return f"{', '.join(names[:NAMED_MAX])}{rest}"
+        return [f"{how}: {first_text(names, NAMED_MAX)}" for how, names in found.items()]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from edgebed.core.errors import InfrastructureError, ScenarioError, unwritten
 from edgebed.core.package import PACKAGE, SHIPPED, VERSION, code_files, shipped_files
+from edgebed.core.quantities import first_text
 
 CODE = Path("services/edgebed")
 NAMES_MAX = 8
@@ -76,5 +77,4 @@ def _copy(source: Path, place: Path) -> None:
 
 
 def _names(paths: tuple[Path, ...]) -> str:
-    more = f" and {len(paths) - NAMES_MAX} more" if len(paths) > NAMES_MAX else ""
-    return f"{', '.join(map(str, paths[:NAMES_MAX]))}{more} {'is' if len(paths) == 1 else 'are'}"
+    return f"{first_text(list(map(str, paths)), NAMES_MAX)} {'is' if len(paths) == 1 else 'are'}"

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from edgebed.core.quantities import count_text, seconds_text
+from edgebed.core.quantities import count_text, first_text, seconds_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.series_faults import RETURNS
@@ -78,9 +78,8 @@ def _done_to(member: ArmTrial) -> Counter[str]:
 
 
 def _faults_text(faults: Counter[str]) -> str:
-    named = [f"{what}{f', {count} times' if count > 1 else ''}" for what, count in faults.most_common(NAMED_MAX)]
-    more = f" and {len(faults) - NAMED_MAX} more" if len(faults) > NAMED_MAX else ""
-    return f"{'; '.join(named)}{more}" if named else "none of its own"
+    named = [f"{what}{f', {count} times' if count > 1 else ''}" for what, count in faults.most_common()]
+    return first_text(named, NAMED_MAX, "; ") or "none of its own"
 
 
 def _code(members: Sequence[ArmTrial]) -> Iterator[str]:
