@@ -130,11 +130,13 @@ def computed(
     *,
     arithmetic: bool = False,
     cause: Cause | None = None,
+    data: str = "cifar10",
 ) -> Row:
-    """A row that needs no run."""
+    """A row that needs no run; its gradients are of images of `data`."""
     return Row(
-        what=what, measure=lambda _: value(), unit=unit, claim=claim, note=note, arithmetic=arithmetic, cause=cause
-    )
+        what=what, measure=lambda _: value(), unit=unit, claim=claim, note=note, arithmetic=arithmetic, cause=cause,
+        data=data,
+    )  # fmt: skip
 
 
 def size_rows(name: str) -> dict[str, Row]:
@@ -147,7 +149,10 @@ def size_rows(name: str) -> dict[str, Row]:
     }
     return {
         f"{kind}-{name}": computed(
-            f"{NETS[name].words}: parameters {words}", lambda count=count: count(parts_of(name)), ""  # type: ignore[misc]
+            f"{NETS[name].words}: parameters {words}",
+            lambda count=count: count(parts_of(name)),  # type: ignore[misc]
+            "",
+            data="",
         )
         for kind, (words, count) in kinds.items()
     }  # fmt: skip

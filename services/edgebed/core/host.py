@@ -12,6 +12,8 @@ from typing import Any
 from edgebed.core.package import VERSION
 
 PACKAGES = ("torch", "numpy", "pyzmq", "msgspec")
+VECTORS = {"avx512f": "AVX-512", "avx2": "AVX2", "sve": "SVE", "asimd": "NEON"}
+"""Vector instructions by their flag in `/proc/cpuinfo`, the widest first."""
 
 
 def facts() -> dict[str, Any]:
@@ -30,14 +32,21 @@ def facts() -> dict[str, Any]:
 
 
 def machine() -> dict[str, Any]:
-    """Kernel, CPU, cores and memory in bytes."""
+    """Kernel, CPU, its vector instructions, cores and memory in bytes."""
     return {
         "kernel": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),
-        "cpu": _cpu_model(),
+        "cpu": _cpuinfo("model name", "Model") or platform.processor() or platform.machine(),
+        "instructions": instructions(),
         "cores": _cores(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
     }
+
+
+def instructions() -> str:
+    """The widest vector instructions of the processor that numbers are rounded by, e.g. AVX2; empty: not known."""
+    flags = _cpuinfo("flags", "Features").split()
+    return next((name for flag, name in VECTORS.items() if flag in flags), "")
 
 
 def in_container() -> bool:
@@ -60,16 +69,16 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _cpu_model() -> str:
-    """The processor's name as the kernel gives it, else its architecture."""
+def _cpuinfo(*names: str) -> str:
+    """What the kernel says of the first processor under one of these names; empty where it says nothing."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, value = line.partition(":")
-            if name.strip() in {"model name", "Model"}:
+            if name.strip() in names:
                 return value.strip()
     except OSError:
         pass
-    return platform.processor() or platform.machine()
+    return ""
 
 
 def _commit() -> str | None:

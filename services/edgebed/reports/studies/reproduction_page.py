@@ -6,6 +6,7 @@ published as it is.
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -119,10 +120,11 @@ def reproduction_page(paper: Paper, result: Reproduction, curves: Curves, chosen
             Paragraph(_chance(result)),
             Prose(FINDINGS),
             Prose(TEST_SET),
+            Paragraph(" ".join(_said_of_data([run for cell in result.cells for run in cell.runs], result.computed))),
             Paragraph(BYTES if any(row.unit == "bytes" for rows in result.tables.values() for row in rows) else ""),
             *(_table(paper, table, result.tables[table.title], curves) for table in paper.tables),
             Section("Runs", [*_runs(paper, result.cells), *_computed(paper, result.computed)]),
-            machine_section([run for cell in result.cells for run in cell.runs]),
+            machine_section([run for cell in result.cells for run in cell.runs], result.computed),
             Section("How to repeat it", list(_repeat(paper, result))),
         ],
         brief=[_brief(title, [row for row in rows if row.row in chosen]) for title, rows in result.tables.items()],
@@ -302,10 +304,11 @@ def _live(cells: Sequence[CellResult]) -> str:
     return ", or live where time is what is measured, with the verdict on whether the conditions held"
 
 
-def machine_section(runs: Sequence[RunResult]) -> Section:
-    """A section on the machines and the software of the runs."""
+def machine_section(runs: Sequence[RunResult], computed: Sequence[ComputedRow] = ()) -> Section:
+    """A section on the machines, the software and the data of the runs, and of the rows that need none."""
     machines = dict.fromkeys(
-        f"{run.cpu}, {count_text(run.cores, 'core')}, {bytes_text(run.memory_bytes)} of memory"
+        f"{run.cpu}{f' ({run.instructions})' if run.instructions else ''}, {count_text(run.cores, 'core')}, "
+        f"{bytes_text(run.memory_bytes)} of memory"
         f"{f'; torch computed on {run.torch_device}' if run.torch_device else ''}"
         for run in runs
     )
@@ -315,7 +318,20 @@ def machine_section(runs: Sequence[RunResult]) -> Section:
         for run in runs
     )  # fmt: skip
     fingerprint = (Span("code", "code"), " is the fingerprint of edgebed's sources that each run's manifest has.")
-    return Section("Machine and software", [Notes([*machines, *software]), Paragraph(fingerprint if runs else "")])
+    said = list(_said_of_data(runs, computed))
+    return Section(
+        "Machine, software and data", [Notes([*machines, *software, *said]), Paragraph(fingerprint if runs else "")]
+    )
+
+
+def _said_of_data(runs: Sequence[RunResult], computed: Sequence[ComputedRow]) -> Iterator[str]:
+    """A sentence on each data set of which something must be said, and on how many runs and rows have read it."""
+    once = {(run.run, run.started): run for run in runs}.values()
+    of_runs, of_rows = (Counter(said for each in found for said in each.data.items()) for found in (once, computed))
+    for said in of_runs | of_rows:
+        counted = {"run": of_runs[said], "computed row": of_rows[said]}
+        read_by = " and ".join(count_text(count, word) for word, count in counted.items() if count)
+        yield f"Data {said[0]} of {read_by}: {said[1]}."
 
 
 def _repeat(paper: Paper, result: Reproduction) -> Iterator[Part]:

@@ -48,7 +48,9 @@ def _run_result(seed: int, found: FoundTrial) -> RunResult:
         code=manifest.get("code", ""),
         versions=manifest.get("versions", {}),
         cpu=host.get("cpu", ""),
+        instructions=host.get("instructions", ""),
         cores=host.get("cores", 0),
         memory_bytes=host.get("memory_bytes", 0),
         torch_device=manifest.get("engine", {}).get("torch_device", ""),
+        data=manifest.get("data", {}),
     )

@@ -39,6 +39,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Fingerprint of edgebed's sources."""
     versions: dict[str, str]
     cpu: str
+    instructions: str = ""
+    """Widest vector instructions of the processor, which decide how sums are rounded; empty: an older line."""
     cores: int
     memory_bytes: int
     torch_device: str = ""
@@ -47,6 +49,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Verdict on the run's conditions; empty for a simulation that had all that was asked for."""
     diverged: str = ""
     """When the run diverged, and what was not finite first; empty: it did not."""
+    data: dict[str, str] = {}
+    """What must be said of the data, by data set, e.g. that they are not the published files."""
 
     @property
     def core_s(self) -> float | None:
@@ -58,6 +62,8 @@ BEFORE_COUNTING = "5ms"
 """What a gradient took in virtual time where nothing was said, as long as operations were not counted."""
 UNKNOWN_COLUMNS = ("egress_bytes",)
 """Columns that some evaluations do not have."""
+UNKNOWN_OF_HOST = ("slew",)
+"""What some verdicts do not have of the host."""
 EVEN_COLUMNS = ("t", "version", "bits")
 """Columns of which a line leaves out what goes on evenly."""
 T_DECIMALS = 6
@@ -236,6 +242,9 @@ def _line(cached: CachedRun) -> dict[str, Any]:
         line["summary"]["exchanges"] = {key: [exchange[key] for exchange in exchanges] for key in exchanges[0]}
     if fidelity := line["summary"].get("fidelity"):
         line["summary"]["fidelity"] = _without_empty(fidelity)
+        if host := fidelity["host"]:
+            known = {name: value for name, value in host.items() if name not in UNKNOWN_OF_HOST or value}
+            line["summary"]["fidelity"]["host"] = known
     if accounting := line["summary"].get("accounting"):
         total = _without_empty(accounting["total"])
         line["summary"]["accounting"] = _without_empty(accounting) | {"total": total}

@@ -130,6 +130,8 @@ class Row:
     """Whether neither chance nor a machine's speed has a part in it, so that one run decides."""
     arithmetic: bool = False
     """Whether the claim follows from how the measurement was made, as bytes of floats are four times those of bytes."""
+    data: str = ""
+    """Name of the data set that the measure of a row without cells reads; empty: none."""
 
     @property
     def over_updates(self) -> OverUpdates:

@@ -4,6 +4,7 @@ One line of JSON for each row: its value, how long it took and what computed it.
 edgebed computed it, if the row's description is the same; like a run it is computed anew without `--resume`.
 """
 
+import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -16,13 +17,14 @@ from edgebed.core.fingerprint import fingerprint
 from edgebed.core.host import facts
 from edgebed.core.imports import reason
 from edgebed.core.quantities import count_text
+from edgebed.learning.data_sets.registry import load_data
 from edgebed.studies.json_lines import read_lines, write_lines
 from edgebed.studies.papers.paper import Paper, Row
 
 FILE = "computed.jsonl"
 
 
-class ComputedRow(msgspec.Struct, frozen=True, kw_only=True):
+class ComputedRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A line of the file: a row's value."""
 
     row: str
@@ -34,6 +36,8 @@ class ComputedRow(msgspec.Struct, frozen=True, kw_only=True):
     code: str
     """Fingerprint of edgebed's sources."""
     versions: dict[str, str]
+    data: dict[str, str] = {}
+    """What must be said of the data that the row's measure reads, by data set."""
 
 
 class AnalyticRows:
@@ -75,6 +79,7 @@ class AnalyticRows:
                     wall_s=round(time.monotonic() - began_s, 3),
                     code=code,
                     versions=versions,
+                    data=_said_of(self.rows[name].data),
                 )
         except EdgebedError as error:
             left = len(wanted) - wanted.index(name) - 1
@@ -86,6 +91,13 @@ class AnalyticRows:
     def write(self) -> None:
         """All lines that count, in the paper's order; InfrastructureError where that is impossible."""
         write_lines(self.path, self.values.values())
+
+
+@functools.cache
+def _said_of(data: str) -> dict[str, str]:
+    """What must be said of a data set, by its name."""
+    note = load_data(data, seed=0).note if data else ""
+    return {data: note} if note else {}
 
 
 def _value(name: str, row: Row) -> float | None:
