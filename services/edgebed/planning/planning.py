@@ -22,7 +22,7 @@ from edgebed.core.hosts import HostPlan
 from edgebed.core.imports import is_import_path, own_folders
 from edgebed.core.plan import GRADIENT_TIME_S, NodePlan, Plan, Task, TensorLayout
 from edgebed.core.quantities import count_text
-from edgebed.learning.data_sets.registry import DataSet, load_data
+from edgebed.learning.data_sets.registry import FROM_FILES, DataSet, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import examined
 from edgebed.learning.models.examined import Uncountable
@@ -75,13 +75,16 @@ class PlannedTrial:
         return x, y[part]
 
 
-def plan_trials(scenario: Scenario, *, trace: bool = False) -> list[PlannedTrial]:
+def plan_trials(
+    scenario: Scenario, *, trace: bool = False, loaded: dict[str, DataSet] | None = None
+) -> list[PlannedTrial]:
     """The plans of all trials in order; `trace` makes nodes journal every message.
 
-    ScenarioError with what is wrong in any of them. Data comes from `$EDGEBED_DATA_DIR` or the user's own data folder,
+    `loaded` are data sets that were read already, by name, to which those are added that are the same for each seed.
+    ScenarioError with what is wrong in any trial. Data comes from `$EDGEBED_DATA_DIR` or the user's own data folder,
     and may be downloaded into it.
     """
-    planner = _Planner(scenario)
+    planner = _Planner(scenario, {} if loaded is None else loaded)
     planned: list[PlannedTrial] = []
     problems: dict[LocatedProblem, None] = {}  # in order, each once: variants share most of a scenario
     for name, trial in scenario.trials.items():
@@ -97,9 +100,10 @@ def plan_trials(scenario: Scenario, *, trace: bool = False) -> list[PlannedTrial
 class _Planner:
     """Loads each data set, and examines each model, once for all trials."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, loaded: dict[str, DataSet]) -> None:
         self.scenario = scenario
-        self.data: dict[str, DataSet] = {}
+        self.loaded = loaded
+        self.data = dict(loaded)
         self.layouts: dict[_LayoutKey, tuple[TensorLayout, ...]] = {}
         self.counted: dict[Task, Task] = {}
 
@@ -173,6 +177,8 @@ class _Planner:
                 self.data[task.data] = load_data(
                     task.data, seed=self.scenario.seed, python_path=self._python_path(task.data)
                 )
+            if task.data in FROM_FILES:
+                self.loaded[task.data] = self.data[task.data]
         return self.data[task.data]
 
     def _shard(

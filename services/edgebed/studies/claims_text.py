@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 
 from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, number_text, seconds_text
-from edgebed.studies.papers.paper import AtLeast, Claim, Near, Never, Sign, Unit
+from edgebed.studies.papers.paper import AtLeast, AtMost, Claim, Near, Never, Sign, Unit
 from edgebed.studies.statistics import ConfidenceInterval, detectable
 
 FULL_SIZE = 1.0
@@ -42,6 +42,8 @@ def claim_text(claim: Claim | None, unit: Unit) -> str:
             return value_text(claim.value, unit) if claim.published else UNMEASURED
         case AtLeast():
             return f"at least {value_text(claim.value, unit)}"
+        case AtMost():
+            return value_text(claim.published, unit)
         case Never():
             return "never"
         case Sign():
@@ -64,6 +66,8 @@ def criterion_text(claim: Claim | None, unit: Unit) -> str:
             return f"{'above' if claim.sign > 0 else 'below'} 0{within}"
         case AtLeast() | Never():
             return claim_text(claim, unit)
+        case AtMost():
+            return f"at most {value_text(claim.value, unit)}"
 
 
 def measured_text(

@@ -51,6 +51,37 @@ def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Confide
     return ConfidenceInterval(mean=mean, low=mean - half, high=mean + half, seeds=count)
 
 
+def predicted(found: ConfidenceInterval, runs: int) -> ConfidenceInterval:
+    """Where the mean of so many further runs is to be expected, which scatter as those behind `found` do."""
+    wider = math.sqrt(1 + found.seeds / runs)
+    low, high = found.ends
+    return msgspec.structs.replace(
+        found, low=found.mean - wider * (found.mean - low), high=found.mean + wider * (high - found.mean)
+    )
+
+
+def ratio_of_means(
+    values: Sequence[float], others: Sequence[float], confidence: float = CONFIDENCE
+) -> ConfidenceInterval | None:
+    """The mean of `values` over that of `others`, which are paired, with Fieller's interval.
+
+    Fieller 1954, Some problems in interval estimation. None with fewer than two pairs, or where the mean of `others`
+    is not told from zero, for then the ratio may be anything.
+    """
+    count = len(values)
+    if count < 2:
+        return None
+    x, y = np.asarray(values, dtype=float), np.asarray(others, dtype=float)
+    (xx, xy), (_, yy) = np.cov(x, y) / count * t_quantile((1 + confidence) / 2, count - 1) ** 2
+    a, b, c = y.mean() ** 2 - yy, x.mean() * y.mean() - xy, x.mean() ** 2 - xx
+    if a <= 0:
+        return None
+    half = math.sqrt(max(0.0, b * b - a * c))
+    return ConfidenceInterval(
+        mean=float(x.mean() / y.mean()), low=float((b - half) / a), high=float((b + half) / a), seeds=count
+    )
+
+
 def t_quantile(probability: float, freedom: int) -> float:
     """The value that Student's t of so many degrees of freedom stays below with this probability."""
     from scipy.special import stdtrit  # scipy.stats takes a second to import

@@ -139,6 +139,8 @@ DATA_SETS: dict[str, Callable[[int, Path], tuple[Arrays, str]]] = {
     "cifar10": _cifar10,
     "synthetic": lambda seed, _data_dir: (synthetic.make(seed), ""),
 }
+FROM_FILES = ("digits", "mnist", "cifar10")
+"""Built-in data sets that are the same for each seed."""
 """Functions that make the built-in data sets, each with a remark on what it made."""
 
 FOUND: dict[str, Callable[[Path], bool]] = {

@@ -27,7 +27,7 @@ def paper_list(paper: Paper, cells: PaperCells, size: Size) -> Iterator[Part]:
                 row.what,
                 claim_text(row.claim, row.unit),
                 ", ".join(row.cells) or "computed",
-                str(len(runs_of_row(paper, row, size)) or UNMEASURED),
+                str(len(runs_of_row(paper, name, size)) or UNMEASURED),
             )
             for name, row in table.rows.items()
         ]
@@ -83,7 +83,7 @@ def paper_dict(paper: Paper, cells: PaperCells, size: Size) -> dict[str, Any]:
                     "unit": row.unit,
                     "paper": claim_text(row.claim, row.unit),
                     "cells": row.cells,
-                    "seeds": len(runs_of_row(paper, row, size)),
+                    "seeds": len(runs_of_row(paper, name, size)),
                 }
                 for name, row in table.rows.items()
             ]
@@ -98,8 +98,10 @@ def paper_dict(paper: Paper, cells: PaperCells, size: Size) -> dict[str, Any]:
 
 
 def _cell_sizes(cells: PaperCells, size: Size) -> list[tuple[str, CellRun, int]]:
-    """Every cell, with its run with the first seed, and its number of seeds."""
+    """Every cell, with its run with the first seed, and the largest number of seeds that a row needs."""
+    paper = cells.paper
+    seeds = {name: max(paper.seeds[row] for row in paper.rows if name in paper.rows[row].cells) for name in paper.cells}
     return [
-        (name, CellRun(name, size.scale or cell.scale, 1), size.seeds or cell.seeds)
-        for name, cell in cells.paper.cells.items()
+        (name, CellRun(name, size.scale or cell.scale, 1), size.seeds or seeds[name])
+        for name, cell in paper.cells.items()
     ]

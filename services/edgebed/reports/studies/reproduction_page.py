@@ -5,12 +5,13 @@ seeds, how long each cell took, and the commands. It names no path, host or user
 published as it is.
 """
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, first_text, number_text, seconds_text, utc_text
+from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, first_text, seconds_text, utc_text
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.reports.studies.curves import curves_chart
 from edgebed.reports.writing.page import (
@@ -38,50 +39,58 @@ from edgebed.studies.claims_text import (
     size_text,
     value_text,
 )
-from edgebed.studies.papers.paper import Paper, Table
+from edgebed.studies.papers.paper import ROW, Paper, Table, read_as
 from edgebed.studies.reproduction.analytic_rows import FILE as COMPUTED_FILE
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
+from edgebed.studies.reproduction.causes import MET, CauseResult
 from edgebed.studies.reproduction.reproduction import CellResult, Curves, Reproduction, RowResult
 
 FINDINGS = """\
-An interval is Student's at 95 % over seeds, and decides. *Reproduced*: it confirms what the paper claims. *Differs*: it
-contradicts it. *Equal*: the difference that it claims is none, or less than anybody minds, by a margin that was stated
-before the runs. *Not distinguishable*: it does neither, because seeds differ too much, because not all of them got
+An interval is Student's at 95 % over seeds. How many seeds was stated for each table; with fewer nothing is found. The
+tests of a table are corrected together, by Holm's procedure, so that chance alone gives one of twenty such tables a
+finding. *Reproduced*: the interval confirms what the paper claims; where that is an effect of some size, it lies
+between half of it and twice. *In direction*: the effect has the claimed sign, but is smaller or larger, or its size is
+not told. *Differs*: the interval contradicts the claim, and the mean of as many further runs as the paper's is not to
+be expected at its value. *Equal*: the difference that is claimed is none, or less than anybody minds, by a margin that
+was stated before the runs. *Not distinguishable*: neither, because seeds differ too much, because not all of them got
 there, or because evaluations lie too far apart to tell. *So far inside*, *so far outside*: it would confirm or
 contradict, but the runs are shorter than the paper's, and what is measured still changes with their length: each
 doubling of the updates that is still to come is taken to change it no more than the last one that was run did, and the
-finding on all values that this leaves is not the same. *One seed*: a value is shown, and nothing found, as seeds would
-decide. *Consistent*: the row follows by arithmetic, or it compares with what this project worked out itself; it counts
-as no confirmation. A size says how many updates were run, and which share of the paper's that is where it is not all.
-*Detectable* is the difference from the claim, or from zero, that the row's test would find in eight of ten studies with
-as many seeds that scatter as much."""
+finding on all values that this leaves is not the same. *Consistent*: the row follows by arithmetic, or it compares
+with what this project worked out itself; it counts as no confirmation. A size says how many updates were run, and
+which share of the paper's that is where it is not all. *Detectable* is the difference from the claim, or from zero,
+that the row's test would find in eight of ten studies with as many seeds that scatter as much. A *cause* is a row in
+which one thing is switched, and the share of the difference that it accounts for; it counts where the interval of the
+share lies above one half, for runs as long as the paper's, and where it does not contradict the paper's words."""
 
 TEST_SET = """\
 No images were set apart for validation: settings were tuned, runs stopped and best evaluations chosen by the test
 images that the accuracies are of. Such accuracies are a little too high."""
 
 NOT_RUN = "not run"
-ONE_SEED = "one seed"
-"""The text where a value is shown without a finding, since seeds decide, and there is one."""
+TOO_FEW = "seeds missing"
+"""The text where a value is shown without a finding, since there are fewer seeds than were stated."""
 SHADES: Mapping[str, Shade] = {
     "reproduced": "good",
+    "in direction": "good",
     "differs": "bad",
     "equal": "bad",
     "not distinguishable": "unknown",
     "so far inside": "unknown",
     "so far outside": "unknown",
-    ONE_SEED: "quiet",
+    TOO_FEW: "quiet",
     NOT_RUN: "quiet",
 }
 """Shades of findings."""
 COUNTED = {
     "reproduced": "reproduced",
+    "in direction": "in direction alone",
     "differs": "differing",
     "equal": "equal where the paper has a difference",
     "not distinguishable": "not distinguishable",
     "so far inside": "so far inside",
     "so far outside": "so far outside",
-    ONE_SEED: "of one seed, without a finding",
+    TOO_FEW: "with fewer seeds than were stated, without a finding",
     "consistent": "consistent, which confirms nothing",
     "not consistent": "not consistent",
     UNMEASURED: "measured without a claim to compare with",
@@ -90,8 +99,6 @@ COUNTED = {
 """Words for the findings that the first line counts, in its order."""
 COARSE = 0.25
 """Share of a value without a claim that evaluations may leave open without a note."""
-FALSE_FINDINGS = 0.05
-"""Share of tests at 95 % that find something where there is nothing to find."""
 NAMED_MAX = 5
 """Number of runs, of those whose conditions did not hold, that are named."""
 
@@ -117,12 +124,11 @@ def reproduction_page(paper: Paper, result: Reproduction, curves: Curves, chosen
         parts=[
             Prose(paper.text),
             Paragraph(_overview(result)),
-            Paragraph(_chance(result)),
             Prose(FINDINGS),
             Prose(TEST_SET),
             Paragraph(" ".join(_said_of_data([run for cell in result.cells for run in cell.runs], result.computed))),
             Paragraph(BYTES if any(row.unit == "bytes" for rows in result.tables.values() for row in rows) else ""),
-            *(_table(paper, table, result.tables[table.title], curves) for table in paper.tables),
+            *(_table(paper, table, result, curves) for table in paper.tables),
             Section("Runs", [*_runs(paper, result.cells), *_computed(paper, result.computed)]),
             machine_section([run for cell in result.cells for run in cell.runs], result.computed),
             Section("How to repeat it", list(_repeat(paper, result))),
@@ -134,50 +140,105 @@ def reproduction_page(paper: Paper, result: Reproduction, curves: Curves, chosen
 def finding_text(row: RowResult) -> str:
     """The finding, or why there is none."""
     if row.finding:
-        return row.finding
+        return f"{row.finding}; size {row.size}" if row.size else row.finding
     if not row.was_run:
         return NOT_RUN
-    return UNMEASURED if row.claim is None else ONE_SEED
+    return UNMEASURED if row.claim is None else TOO_FEW
 
 
 def _overview(result: Reproduction) -> str:
-    """Sentences on how many rows came to which finding, and how many of those that differ have a cause."""
+    """Sentences on how many claims came to which finding, and for how many of those that differ a cause was shown."""
     found = [row for rows in result.tables.values() for row in rows]
-    texts = [finding_text(row) for row in found]
+    claimed = [row for row in found if row.is_primary]
+    texts = [row.finding or finding_text(row) for row in claimed]
     words = [f"{texts.count(word)} {words}" for word, words in COUNTED.items() if word in texts]
-    different = [row for row in found if row.is_different]
-    explained, in_part = sum(row.is_explained for row in different), sum(row.is_explained_in_part for row in different)
+    different = [row for row in claimed if row.is_different]
     causes = (
-        f" Of {count_text(len(different), 'difference')} {explained} {'has' if explained == 1 else 'have'} a cause, "
-        f"{in_part} a part of one or a guess."
+        f" For {sum(row.is_explained for row in different)} of {count_text(len(different), 'difference')} a cause of "
+        "most of it was shown."
     )
-    return f"{count_text(len(texts), 'row')}: {', '.join(words)}.{causes if different else ''}"
-
-
-def _chance(result: Reproduction) -> str:
-    """A sentence on how many findings there would be with nothing to find."""
-    tested = sum(row.is_tested for rows in result.tables.values() for row in rows)
-    if not tested:
-        return "No row was tested by an interval over seeds."
-    were, had_none = ("was", "Had it nothing") if tested == 1 else ("were", "Had none of them anything")
+    beside = sum(row.claim is not None and not row.is_primary for row in found)
+    others = f"{count_text(beside, 'more row')} measure the same claims in other ways or check the measuring"
     return (
-        f"{count_text(tested, 'row')} {were} tested by an interval over seeds. {had_none} to show, chance alone would "
-        f"still give some {number_text(FALSE_FINDINGS * tested)} findings; nothing is corrected for that."
+        f"{count_text(len(texts), 'claim')}: {', '.join(words)}.{causes if different else ''} {others}, and "
+        f"{sum(row.claim is None for row in found)} have no claim to compare with."
     )
 
 
-def _table(paper: Paper, table: Table, rows: Sequence[RowResult], curves: Curves) -> Section:
-    notes = {row.row: tuple(_notes(row)) for row in rows}
+def filled(text: str, rows: Mapping[str, RowResult]) -> str:
+    """A text with the values of the rows that it names in braces."""
+
+    def value(found: re.Match[str]) -> str:
+        row = rows[found[1]]
+        return UNMEASURED if row.measured is None else value_text(row.measured.mean, row.unit).removeprefix("+")
+
+    return ROW.sub(value, text)
+
+
+def _table(paper: Paper, table: Table, result: Reproduction, curves: Curves) -> Section:
+    found = result.rows
+    rows = [found[name] for name in table.rows]
+    notes = {row.row: tuple(_notes(row, found)) for row in rows}
     lines = [
         f"{'; '.join(row.what for row in rows if note in notes[row.row])}: {note}"
         for note in dict.fromkeys(note for each in notes.values() for note in each)
     ]
     charts = [
-        curves_chart(each.title, {cell: series for cell, series in found.items() if series}, each.over, paper.window)
+        curves_chart(each.title, {cell: series for cell, series in drawn.items() if series}, each.over, paper.window)
         for each in table.curves
-        if (found := curves.get(each.title))
+        if (drawn := curves.get(each.title))
     ]
-    return Section(table.title, [Prose(table.text), rows_grid(rows), Notes(list(map(coded, lines))), Figures(charts)])
+    stated = f"{count_text(table.seeds, 'seed')} a row, as stated." if table.seeds else ""
+    return Section(
+        table.title,
+        [
+            Prose(filled(table.text, result.rows)),
+            Paragraph(stated),
+            rows_grid(rows),
+            Notes(list(map(coded, lines))),
+            *readings_parts(table, result.rows),
+            Figures(charts),
+        ],
+    )
+
+
+def readings_parts(table: Table, rows: Mapping[str, RowResult]) -> Iterator[Part]:
+    """The readings of a table, and each of its claims by each of them: one reading has to fit them all."""
+    if not table.readings:
+        return
+    yield Paragraph("Each reading is applied to all rows of the table; those beside the first are judged row by row.")
+    yield Notes([(Span(reading.name, "emphasis"), f": {reading.text}") for reading in table.readings])
+    by_reading = {
+        reading.name: {
+            name: rows.get(read_as(name, reading.name), rows[name])
+            for name, row in table.rows.items()
+            if row.is_primary
+        }
+        for reading in table.readings
+    }
+    yield Grid(
+        ("", "paper", *by_reading),
+        [
+            (
+                rows[name].what,
+                rows[name].paper,
+                *(f"{_short_text(read[name])}: {finding_text(read[name])}" for read in by_reading.values()),
+            )
+            for name in next(iter(by_reading.values()))
+        ],
+    )
+    yield Notes([f"{name}: {_met_text(list(read.values()))}" for name, read in by_reading.items()])
+
+
+def _short_text(row: RowResult) -> str:
+    return measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs)
+
+
+def _met_text(rows: Sequence[RowResult]) -> str:
+    """How many claims a reading meets, misses and leaves open."""
+    met = sum(row.finding in MET for row in rows)
+    missed = sum(row.is_different for row in rows)
+    return f"{met} met, {missed} missed, {len(rows) - met - missed} open"
 
 
 def _brief(title: str, rows: Sequence[RowResult]) -> Section:
@@ -209,12 +270,16 @@ def _cells(row: RowResult) -> tuple[Text, ...]:
     )
 
 
-def _notes(row: RowResult) -> Iterator[str]:
+def _notes(row: RowResult, rows: Mapping[str, RowResult]) -> Iterator[str]:
     """Notes on a row's comparison."""
     if row.note:
-        yield row.note
+        yield filled(row.note, rows)
+    if row.beside:
+        yield f"The claim of `{row.beside}`, measured in another way; it does not count again."
+    if row.by_itself:
+        yield f"By itself, at 95 %, it would be *{row.by_itself}*; with the other tests of the table it is not."
     if row.cause:
-        yield f"Why it differs{'' if row.cause.is_shown else ', in part or perhaps'}: {row.cause.text}"
+        yield _cause_text(row.cause, rows)
     elif row.is_different:
         yield "Why it differs was not found."
     if row.measured and row.resolution > (0.0 if row.claim else COARSE * abs(row.measured.mean)):
@@ -222,6 +287,17 @@ def _notes(row: RowResult) -> Iterator[str]:
     if row.claim is not None and row.to_full_size is not None:
         bound = between_text(row.to_full_size, row.unit)
         yield f"With the paper's updates {bound}, by the last doubling of those here."
+
+
+def _cause_text(cause: CauseResult, rows: Mapping[str, RowResult]) -> str:
+    """A cause, the row that shows it, and the share of the difference that it accounts for."""
+    shown = f" Row `{cause.row}`: {_short_text(rows[cause.row])}" if cause.row else ""
+    if cause.share is not None:
+        low, high = cause.share.ends
+        between = f" ({100 * low:.0f} to {100 * high:.0f})" if cause.share.low is not None else ""
+        shown += f", {100 * cause.share.mean:.0f} %{between} of the difference"
+    perhaps = "" if cause.counts else f" It does not count: {cause.why_not}."
+    return f"{'Perhaps' if perhaps else 'Why'}: {filled(cause.text, rows)}{shown}{'.' if shown else ''}{perhaps}"
 
 
 def _runs(paper: Paper, cells: Sequence[CellResult]) -> Iterator[Part]:
@@ -354,7 +430,7 @@ def _reproduce_commands(paper: Paper, result: Reproduction) -> list[str]:
             continue
         cells = [paper.cells[cell] for cell in paper.rows[row.row].cells]
         shares = (min(cell.scale for cell in cells), max(cell.scale for cell in cells))
-        if (shares, min(cell.seeds for cell in cells)) == (row.share, row.seeds_wanted):
+        if (shares, paper.seeds[row.row]) == (row.share, row.seeds_wanted):
             declared.append(row.row)
         else:
             others.setdefault((row.share[0], row.seeds_wanted), []).append(row.row)

@@ -14,12 +14,13 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.package import SHIPPED
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime
+from edgebed.learning.data_sets.registry import DataSet
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.choices import Interval, write_interval
 from edgebed.scenario.load import load_scenario, written_trial
 from edgebed.scenario.problems import choose
 from edgebed.scenario.schema import Scenario
-from edgebed.studies.papers.paper import Cell, Paper, Row
+from edgebed.studies.papers.paper import Cell, Paper
 
 
 class Size(NamedTuple):
@@ -80,10 +81,10 @@ def check_rows(paper: Paper, rows: Iterable[str]) -> list[str]:
     return [name for name in paper.rows if not named or name in named]
 
 
-def runs_of_row(paper: Paper, row: Row, size: Size = DECLARED) -> dict[int, dict[str, CellRun]]:
-    """The runs that a row needs, by seed and cell, for every seed of all its cells; none where it has no cell."""
-    cells = {name: paper.cells[name] for name in row.cells}
-    seeds = min((size.seeds or cell.seeds for cell in cells.values()), default=0)
+def runs_of_row(paper: Paper, row: str, size: Size = DECLARED) -> dict[int, dict[str, CellRun]]:
+    """The runs that a row needs, by seed and cell, for every seed that its table states; none where it has no cell."""
+    cells = {name: paper.cells[name] for name in paper.rows[row].cells}
+    seeds = (size.seeds or paper.seeds[row]) if cells else 0
     return {
         seed: {name: CellRun(name, size.scale or cell.scale, seed) for name, cell in cells.items()}
         for seed in range(size.first_seed, size.first_seed + seeds)
@@ -92,9 +93,7 @@ def runs_of_row(paper: Paper, row: Row, size: Size = DECLARED) -> dict[int, dict
 
 def runs_of_rows(paper: Paper, rows: Sequence[str], size: Size = DECLARED) -> list[CellRun]:
     """The runs that the rows need, each once; all of the first seed before any of the second."""
-    found = [
-        run for name in rows for cells in runs_of_row(paper, paper.rows[name], size).values() for run in cells.values()
-    ]
+    found = [run for name in rows for cells in runs_of_row(paper, name, size).values() for run in cells.values()]
     return sorted(dict.fromkeys(found), key=lambda run: run.seed)  # stable: otherwise in the paper's order
 
 
@@ -110,6 +109,7 @@ class CellSpecs:
         self._scenarios: dict[Path, Scenario] = {}
         self._specs: dict[CellRun, CellSpec] = {}
         self._plans: dict[CellRun, Plan] = {}
+        self._data: dict[str, DataSet] = {}
 
     def scenario(self, cell: str) -> Scenario:
         """The scenario that a cell is a variant of, without its overrides; ScenarioError where the file is unfit."""
@@ -156,7 +156,7 @@ class CellSpecs:
                 groups.setdefault((spec.scenario, spec.sets), []).append(run)
         for (path, sets), members in groups.items():
             scenario = load_scenario(path, sets).only([specs[run].variant for run in members])
-            plans = {planned.plan.trial: planned.plan for planned in plan_trials(scenario)}
+            plans = {planned.plan.trial: planned.plan for planned in plan_trials(scenario, loaded=self._data)}
             self._plans |= {run: plans[specs[run].variant] for run in members}
         return {run: self._plans[run] for run in specs}
 

@@ -16,11 +16,11 @@ IN_VIRTUAL_TIME = "-in-virtual-time"
 RUNTIMES: Mapping[str, Runtime] = {IN_CONTAINERS: "docker", IN_VIRTUAL_TIME: "simulation"}
 
 
-def both_ways(cells: Mapping[str, Cell], *sets: str, scale: float, seeds: int = 3) -> dict[str, Cell]:
+def both_ways(cells: Mapping[str, Cell], *sets: str, scale: float) -> dict[str, Cell]:
     """The cells at this scale with these overrides, in containers and in virtual time, by name and ending."""
 
     def smaller(cell: Cell) -> Cell:
-        return replace(cell, scale=scale, seeds=seeds, sets=lambda share: (*cell.sets(share), *sets))
+        return replace(cell, scale=scale, sets=lambda share: (*cell.sets(share), *sets))
 
     return {
         f"{name}{ending}": replace(smaller(cell), runtime=runtime)

@@ -1,35 +1,13 @@
-"""Measures that papers have in common; each takes the trials of one seed, by cell, and gives a number or None.
-
-What it took *to reach an accuracy* is known only as finely as a model was evaluated: such a measure is `Spaced`, and so
-is what is made of it, so that no finding rests on a difference that evaluations cannot show.
-"""
+"""Measures that papers have in common; each takes the trials of one seed, by cell, and gives a number or None."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToAccuracy, best_accuracy, reach
-from edgebed.studies.papers.paper import Measure
-
-
-@dataclass(frozen=True)
-class Spaced:
-    """A measure with its resolution: how far the true value may lie from its own, since evaluations lie apart."""
-
-    measure: Measure
-    width: Callable[[Mapping[str, FinishedTrial]], float]
-
-    def __call__(self, trials: Mapping[str, FinishedTrial]) -> float | None:
-        """The measure's value."""
-        return self.measure(trials)
-
-
-def resolution(measure: Measure, trials: Mapping[str, FinishedTrial]) -> float:
-    """How far the true value may lie from a measure's, in its unit; 0 where no evaluation limits it."""
-    return measure.width(trials) if isinstance(measure, Spaced) else 0.0
+from edgebed.studies.papers.measure import Measure, Spaced, resolution
 
 
 def reached_by(

@@ -8,19 +8,28 @@ there is none, e.g. where an accuracy was never reached. A row without cells nee
 once, without trials, and its value is stored as runs are.
 """
 
+import re
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 from edgebed.core.runtimes import Runtime
-from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.papers.measure import Measure, of_other_cells
 
-Measure = Callable[[Mapping[str, FinishedTrial]], float | None]
-"""A function from the trials of one seed, by cell, to a number in the row's unit."""
 Unit = Literal["%", "points", "bytes", "updates", "updates/s", "messages", "x", "s", ""]
 """Units of measures. Accuracies in per cent, which grow with the updates; their differences in percentage points; `x`
 is a ratio; no unit is that of a loss, or of a number of things."""
+
+
+ROW = re.compile(r"\{([a-z0-9.:-]+)\}")
+"""A row's name in braces, in a text, in the place of its value."""
+
+
+def rows_in(text: str) -> list[str]:
+    """The rows whose values a text has."""
+    return ROW.findall(text)
 
 
 def _nothing(scale: float) -> tuple[str, ...]:
@@ -29,15 +38,16 @@ def _nothing(scale: float) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One variant of a scenario file of `scenarios/<paper>/`, at a share of its updates, with seeds 1, 2, ..."""
+    """One variant of a scenario file of `scenarios/<paper>/`, at a share of its updates.
+
+    It is run with as many seeds, from 1 on, as the tables state whose rows have it.
+    """
 
     scenario: str
     """Name of the scenario file, e.g. `figure-3.yaml`."""
     variant: str
     scale: float = 1.0
     """Share of the scenario's updates that is run unless the user asks for another; evaluations come as much closer."""
-    seeds: int = 3
-    """Number of seeds, unless the user asks for another."""
     runtime: Runtime = "simulation"
     """Runtime of the cell; live where time is what is measured."""
     sets: Callable[[float], tuple[str, ...]] = field(default=_nothing)
@@ -50,7 +60,8 @@ class Cell:
 class Near:
     """A claim that the value is within `tolerance` of the paper's, in the row's unit.
 
-    reproduced: the interval over seeds lies within; differs: outside; else not distinguishable.
+    reproduced: the interval over seeds lies within; differs: outside, and so does the paper's value of the interval in
+    which the mean of as many runs as the paper's is to be expected; else not distinguishable.
     """
 
     value: float
@@ -62,9 +73,10 @@ class Near:
 
 @dataclass(frozen=True, kw_only=True)
 class Sign:
-    """A claim about the sign of a difference or the like; `value` is the paper's, if it gives one.
+    """A claim about the sign of a difference or the like, and about its size; `value` is the paper's, if it gives one.
 
-    reproduced: the interval over seeds lies on that side of zero; differs: on the other; equal: it holds zero, and lies
+    reproduced: the interval over seeds lies on that side of zero and, where there is a value, between half of it and
+    twice; in direction: on that side of zero, but not so; differs: on the other side; equal: it holds zero, and lies
     within `margin` on both sides; else not distinguishable.
     """
 
@@ -82,11 +94,22 @@ class AtLeast:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AtMost:
+    """A claim that the value is no more than this, as an effect that is said to be little; `published` is the paper's.
+
+    The bound is stated before the runs.
+    """
+
+    value: float
+    published: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class Never:
     """A claim that it is never reached: reproduced where no seed gives a number, differs where all do."""
 
 
-Claim = Near | Sign | AtLeast | Never
+Claim = Near | Sign | AtLeast | AtMost | Never
 OverUpdates = Literal["grows", "changes", "turns", "steady"]
 """How a measure changes as training continues: it only grows, it may go either way, it may turn, or it stays. A loss on
 images that were not trained on turns: it falls, and rises again as a network learns its own images by heart."""
@@ -97,14 +120,15 @@ otherwise."""
 
 @dataclass(frozen=True)
 class Cause:
-    """Why what was found differs from a claim."""
+    """What may be why something was found that differs from a claim."""
 
     text: str
-    """The cause in a sentence or two."""
-    is_shown: bool = True
-    """Whether it is shown: by runs that switch one thing at a time and come to the claim or most of the way, by
-    arithmetic, or by the paper's own words. Else it explains less than half of the difference, or was not tried, and
-    does not count."""
+    """The cause in a sentence or two, without what was measured; `{row}` stands for the value of a row."""
+    row: str = ""
+    """Name of the row in which this one thing is switched; empty: nobody tried. The share of the difference that it
+    accounts for is computed, and a cause of less than half of it, or of nobody knows how much, does not count."""
+    against: str = ""
+    """The paper's words that the cause contradicts, if it does: then it does not count either."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +145,11 @@ class Row:
     """The paper's claim; None: the paper gives nothing to compare with; the measurement stands alone."""
     note: str = ""
     """What a reader must know of the comparison, in a sentence."""
+    beside: str = ""
+    """Name of the row whose claim this one measures in another way, e.g. in another encoding or a reading of the paper
+    that is not the table's first: it is shown beside it, and not counted again."""
     cause: Cause | None = None
-    """Why what was found differs from the claim, where it does; None: nothing was found."""
+    """Why what was found may differ from the claim, where it does; None: nothing was found."""
     with_updates: OverUpdates | None = None
     """How the measure changes as training continues; None: as in `BY_UNIT`. Where it is not steady, a run shorter than
     the paper's shows little."""
@@ -148,6 +175,11 @@ class Row:
         """Whether the row can confirm the paper: it has a value of the paper's, and could have come out otherwise."""
         return not self.arithmetic and (not isinstance(self.claim, Near) or self.claim.published)
 
+    @property
+    def is_primary(self) -> bool:
+        """Whether the row is the one that counts for its claim."""
+        return self.claim is not None and self.counts and not self.beside
+
 
 @dataclass(frozen=True, kw_only=True)
 class Curve:
@@ -159,15 +191,71 @@ class Curve:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One way to read what the paper leaves open, for all rows of a table."""
+
+    name: str
+    """A word or two, e.g. `constant rate`."""
+    text: str
+    """What is read how, and why."""
+    cells: Mapping[str, str]
+    """The cells that are run by it in the place of those that the rows name; rows with none of them stay as they are.
+    The first reading, which the rows are declared by, has none."""
+    seeds: int | None = None
+    """Number of seeds that it is run with; None: that of the table."""
+
+    def row(self, name: str, row: Row) -> Row | None:
+        """The row by this reading, beside the row of that name; None where it changes nothing."""
+        if not any(cell in self.cells for cell in row.cells):
+            return None
+        cells = {cell: self.cells.get(cell, cell) for cell in row.cells}
+        measure = of_other_cells(row.measure, cells)
+        return replace(row, cells=tuple(dict.fromkeys(cells.values())), measure=measure, beside=name, cause=None)
+
+
+def read_as(row: str, reading: str) -> str:
+    """The name of a row by one of its table's readings."""
+    return f"{row}:{reading.replace(' ', '-')}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """One of the paper's tables or figures."""
 
     title: str
+    seeds: int = 0
+    """Number of seeds that each of its rows is run with, stated before the runs: with fewer nothing is found. 0: no row
+    needs any."""
+    is_smaller: bool = False
+    """Whether its rows are of a smaller setting than the paper's, such as another network or a part of the images."""
     rows: Mapping[str, Row]
-    """Rows by the name that `--row` takes, unique in the paper."""
+    """Rows by the name that `--row` takes, unique in the paper, as the first reading has them."""
+    readings: tuple[Reading, ...] = ()
+    """Ways to read the paper that are possible, each for all rows; what is printed first."""
     text: str = ""
     """What the table is about and how it is measured here, in Markdown."""
     curves: tuple[Curve, ...] = ()
+
+    @property
+    def all_rows(self) -> dict[str, Row]:
+        """Its rows, and those by its further readings, by name."""
+        return {**self.rows, **self.read}
+
+    @cached_property
+    def read(self) -> dict[str, Row]:
+        """Rows by each further reading, by name."""
+        return {
+            read_as(name, reading.name): read
+            for reading in self.readings
+            for name, row in self.rows.items()
+            if (read := reading.row(name, row))
+        }
+
+    @property
+    def stated(self) -> dict[str, int]:
+        """The stated number of seeds of each row, by name."""
+        own = {read_as(name, each.name): each.seeds for each in self.readings for name in self.rows if each.seeds}
+        return {name: own.get(name, self.seeds) for name in self.all_rows}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,25 +283,36 @@ class Paper:
     """How the paper was read where it leaves something open, in Markdown."""
     window: int
     """Evaluations that the moving average of an accuracy is taken over."""
+    runs: int = 1
+    """Number of training runs that a value of the paper's is the mean of."""
     cells: Mapping[str, Cell]
     tables: tuple[Table, ...]
     headlines: tuple[Headline, ...] = ()
 
-    @property
+    @cached_property
     def rows(self) -> dict[str, Row]:
-        """All rows by name, in the order of the tables."""
-        return {name: row for table in self.tables for name, row in table.rows.items()}
+        """All rows by name, in the order of the tables, and after a table's own those by its further readings."""
+        return {name: row for table in self.tables for name, row in table.all_rows.items()}
+
+    @cached_property
+    def seeds(self) -> dict[str, int]:
+        """The stated number of seeds of each row."""
+        return {name: seeds for table in self.tables for name, seeds in table.stated.items()}
 
     def only(self, rows: Collection[str]) -> "Paper":
         """The paper with these rows alone, the cells that they need, and no curves."""
-        kept = {table.title: {name: row for name, row in table.rows.items() if name in rows} for table in self.tables}
+        kept = {
+            table.title: {name: row for name, row in table.all_rows.items() if name in rows} for table in self.tables
+        }
         needed = {cell for each in kept.values() for row in each.values() for cell in row.cells}
         return replace(
             self,
             cells={name: cell for name, cell in self.cells.items() if name in needed},
             headlines=(),
             tables=tuple(
-                replace(table, rows=kept[table.title], curves=()) for table in self.tables if kept[table.title]
+                replace(table, rows=kept[table.title], readings=(), curves=())
+                for table in self.tables
+                if kept[table.title]
             ),
         )
 
@@ -222,24 +321,41 @@ class Paper:
         """Mistakes in this declaration, a sentence each."""
         names = Counter(name for table in self.tables for name in table.rows)
         measured = {cell for row in self.rows.values() for cell in row.cells}
-        users = [(f"row '{name}'", row.cells) for name, row in self.rows.items()]
         curves = [curve for table in self.tables for curve in table.curves]
-        users += [(f"curve '{curve.title}'", curve.cells) for curve in curves]
         titles = {"", *(curve.title for curve in curves)}
-        unknown = [(user, cell) for user, cells in users for cell in cells if cell not in self.cells]
         return (
             *(f"{count} rows are called '{name}'" for name, count in names.items() if count > 1),
-            *(
-                f"headline '{each.claim}' is of row '{name}', which is not declared"
-                for each in self.headlines
-                for name in each.rows
-                if name not in names
-            ),
+            *(f"{user} is of row '{row}', which is not declared" for user, row in self._named if row not in self.rows),
             *(
                 f"headline '{each.claim}' shows the curve '{each.chart}', which is not declared"
                 for each in self.headlines
                 if each.chart not in titles
             ),
-            *(f"{user} is of cell '{cell}', which is not declared" for user, cell in unknown),
+            *(
+                f"{user} is of cell '{cell}', which is not declared"
+                for user, cells in (
+                    *((f"row '{name}'", row.cells) for name, row in self.rows.items()),
+                    *((f"curve '{curve.title}'", curve.cells) for curve in curves),
+                )
+                for cell in cells
+                if cell not in self.cells
+            ),
             *(f"cell '{name}' is in no row" for name in self.cells if name not in measured),
+            *(
+                f"row '{name}' has cells, and its table states no number of seeds"
+                for name, row in self.rows.items()
+                if row.cells and not self.seeds[name]
+            ),
         )
+
+    @property
+    def _named(self) -> Iterator[tuple[str, str]]:
+        """The rows that other parts of the declaration name, with what names them."""
+        for each in self.headlines:
+            yield from ((f"headline '{each.claim}'", row) for row in (*each.rows, *rows_in(each.found)))
+        for table in self.tables:
+            yield from ((f"the text of '{table.title}'", row) for row in rows_in(table.text))
+        for name, row in self.rows.items():
+            cause = row.cause or Cause("")
+            named = (row.beside, cause.row, *rows_in(row.note), *rows_in(cause.text))
+            yield from ((f"row '{name}'", each) for each in named if each)

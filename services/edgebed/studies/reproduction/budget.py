@@ -1,9 +1,9 @@
 """Which runs of papers are worth most in the time there is: the cost and the worth of each that is missing.
 
-A row that can confirm the paper is worth one, shared among the runs that it still lacks. Another is worth nothing, and
-so is one whose runs are too short to decide it, as a seed shows: their runs come last. A run costs what the same cell
-took with other seeds, at its quickest, as others were slowed down by what else a machine did. Else an update costs what
-it does in other cells with the run's method and model, with its method, of its scenario, its paper, or all papers.
+A row that counts for a claim is worth one, shared among the runs that it still lacks of the seeds that its table
+states. Another is worth nothing: its runs come last. What runs have shown has no part in it. A run costs what the same
+cell took with other seeds, at its quickest, as others were slowed down by what else a machine did. Else an update costs
+what it does in other cells with the run's method and model, with its method, of its scenario, its paper, or all papers.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,13 +11,12 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from edgebed.studies.cells.cells import DECLARED, CellRun, CellSpec, PaperCells, Size, runs_of_row, runs_of_rows
+from edgebed.studies.cells.cells import DECLARED, CellRun, CellSpec, PaperCells, Size, runs_of_rows
 from edgebed.studies.cells.collecting import cache_finished
 from edgebed.studies.cells.jobs import Tell
 from edgebed.studies.cells.result_cache import ResultCache
 from edgebed.studies.cells.run_index import RunIndex
 from edgebed.studies.papers.paper import Paper
-from edgebed.studies.reproduction.reproduction import can_be_decided
 
 UNKNOWN_S = 0.005
 """Seconds that an update is taken to cost where no run of any paper is known."""
@@ -75,31 +74,14 @@ class Candidate(NamedTuple):
     """Rows with a claim that it decides, shares of them where other runs are missing, too."""
 
 
-def worths(
-    paper: Paper, rows: Iterable[str], done: Collection[CellRun], size: Size = DECLARED, too_short: Collection[str] = ()
-) -> dict[CellRun, float]:
-    """The worth of each run that the rows lack, in the paper's order; rows that are `too_short` are worth nothing."""
+def worths(paper: Paper, rows: Iterable[str], done: Collection[CellRun], size: Size = DECLARED) -> dict[CellRun, float]:
+    """The worth of each run that the rows lack, in the paper's order."""
     found: dict[CellRun, float] = {}
     for name in rows:
         row = paper.rows[name]
         missing = [run for run in runs_of_rows(paper, [name], size) if run not in done]
-        is_worth = row.claim is not None and row.counts and name not in too_short
         for run in missing:
-            found[run] = found.get(run, 0.0) + (1 / len(missing) if is_worth else 0.0)
-    return found
-
-
-def _too_short(asked: PaperRuns, done: Collection[CellRun]) -> list[str]:
-    """Rows that lack runs which would not decide them: those that are there show that they are too short."""
-    paper, found = asked.cells.paper, []
-    for name in asked.rows:
-        runs = runs_of_rows(paper, [name], asked.size)
-        there = [run for run in runs if run in done]
-        is_open = paper.rows[name].claim is not None and 0 < len(there) < len(runs)
-        if is_open and min(run.scale for run in runs) < 1:
-            trials = {run: asked.cache.trial(run) for run in there}
-            if not can_be_decided(paper, name, runs_of_row(paper, paper.rows[name], asked.size), trials):
-                found.append(name)
+            found[run] = found.get(run, 0.0) + (1 / len(missing) if row.is_primary else 0.0)
     return found
 
 
@@ -162,8 +144,6 @@ def candidates(papers: Sequence[PaperRuns], root: Path, tell: Tell) -> list[Cand
         Candidate(each.name, run, spec.updates, cost_s(paper, run, kind_of(spec), spec.updates, took), worth)
         for each in papers
         for paper in (each.cells.paper,)
-        for run, worth in worths(
-            paper, each.rows, done[each.name], each.size, _too_short(each, done[each.name])
-        ).items()
+        for run, worth in worths(paper, each.rows, done[each.name], each.size).items()
         for spec in (each.cells.spec(run),)
     )

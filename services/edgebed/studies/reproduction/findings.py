@@ -1,7 +1,9 @@
 """Whether a measurement confirms what a paper claims: a claim and one value for each seed -> a finding; pure.
 
-An interval over seeds decides. One seed alone decides nothing: its value is shown, without a finding. Where chance
-has no part, a single value decides. A value is known no finer than it was measured: `resolution` widens the interval.
+An interval over seeds decides, once all seeds are there that were stated beforehand. Where chance has no part, one
+value decides. A value is known no finer than it was measured: `resolution` widens the interval. A paper's value
+scatters as ours do: what lies outside of a claim's tolerance differs only if the mean of as many further runs as the
+paper's is not to be expected at the paper's value either.
 
 A run shorter than the paper's decides little of a measure that changes with the length of the training, however narrow
 the interval: inside what would confirm the claim it is so *so far*, and so it is outside, unless longer training can
@@ -10,43 +12,66 @@ only lead further from the claim, or deeper into it, or the finding is the same 
 """
 
 import math
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
 
-from edgebed.studies.papers.paper import AtLeast, Near, Never, Row, Sign
-from edgebed.studies.statistics import ConfidenceInterval, interval
+from edgebed.studies.papers.paper import AtLeast, AtMost, Near, Never, Row, Sign
+from edgebed.studies.reproduction.lengthening import over_lengths
+from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval, interval, predicted
 
 Finding = Literal[
-    "reproduced", "differs", "equal", "not distinguishable", "so far inside", "so far outside",
+    "reproduced", "in direction", "differs", "equal", "not distinguishable", "so far inside", "so far outside",
     "consistent", "not consistent",
 ]  # fmt: skip
 """Findings on a row. A row that no publication stands behind, or that follows by arithmetic, is `consistent` or not."""
+ComparedSize = Literal["smaller", "larger", "not told"]
+"""The size of an effect whose direction is the claimed one, against the paper's."""
 OF_ITSELF: Mapping[Finding, Finding] = {"reproduced": "consistent", "differs": "not consistent"}
-SEEDS_MIN = 2
-"""Number of seeds that an interval needs."""
 HIGHEST = 100.0
 """The highest accuracy, in per cent."""
+SIZE_FACTOR = 2.0
+"""An effect of between one such part of the paper's and so many times it is of the same size."""
+Between = tuple[float, float]
+
+
+class Judged(NamedTuple):
+    """A row's interval and what was found."""
+
+    measured: ConfidenceInterval | None
+    """Mean and interval over the seeds that gave a number, at 95 %."""
+    finding: Finding | None
+    """None where nothing is claimed or decided."""
+    size: ComparedSize | None = None
+    """How the size of an effect compares that was found in direction alone."""
+    to_full_size: ConfidenceInterval | None = None
+    """What holds the mean at every length from the one that was run to the paper's; None: that is not known."""
 
 
 def judge(
     row: Row,
     values: Mapping[int, float | None],
     *,
+    seeds: int = 1,
+    runs: int = 1,
     full_size: bool = True,
     resolution: float = 0.0,
-    to_full_size: ConfidenceInterval | None = None,
-) -> tuple[ConfidenceInterval | None, Finding | None]:
-    """The interval over the seeds that gave a number, and the finding; None where nothing is claimed or decided.
+    later: Sequence[float | None] = (),
+    confidence: float = CONFIDENCE,
+) -> Judged:
+    """The interval over the seeds that gave a number, and the finding.
 
-    `values` are by seed, in the unit of the claim; None and what is not finite is no number. `full_size` says whether
-    it was measured over as many updates as in the paper, `resolution` how far beside a value the true one may lie.
-    `to_full_size` holds the mean at every length from the one that was run to the paper's.
+    `values` are by seed, in the unit of the claim; None and what is not finite is no number. `seeds` is how many were
+    stated, `runs` how many the paper's value is the mean of. `full_size` says whether it was measured over as many
+    updates as in the paper, `resolution` how far beside a value the true one may lie. `later` is what each value may
+    come to with the paper's updates. An interval of this `confidence` decides.
     """
     numbers = [value for value in values.values() if value is not None and math.isfinite(value)]
     measured = interval(numbers) if numbers else None
-    if row.claim is None or not values or (row.needs_seeds and len(values) < SEEDS_MIN):
-        return measured, None
+    to_full_size = over_lengths(list(values.values()), later)
+    if row.claim is None or not values or (row.needs_seeds and len(values) < max(seeds, 2)):
+        return Judged(measured, None, None, to_full_size)
     is_short = not full_size and row.over_updates != "steady"
+    size: ComparedSize | None = None
     if isinstance(row.claim, Never):
         found = _never(len(numbers), len(values), full_size=full_size)
     elif measured is None:
@@ -54,57 +79,69 @@ def judge(
     elif len(numbers) < len(values):
         found = "not distinguishable"  # the seeds that reached the accuracy are no fair sample
     else:
-        found = _compare(row.claim, _widened(measured, resolution))
+        found, size = _compare(row.claim, interval(numbers, confidence), resolution, runs)
         if is_short and not _growing_settles(row, found, measured.mean):
-            stays = to_full_size is not None and _compare(row.claim, _widened(to_full_size, resolution)) == found
-            found = found if stays else so_far(found)
-    return measured, found if row.counts else OF_ITSELF.get(found, found)
+            ends = over_lengths(list(values.values()), later, confidence)
+            stays = ends is not None and _compare(row.claim, ends, resolution, runs) == (found, size)
+            found, size = (found, size) if stays else (_so_far(found), None)
+    return Judged(measured, found if row.counts else OF_ITSELF.get(found, found), size, to_full_size)
 
 
-def can_decide(row: Row, value: float | None, later: float | None) -> bool:
-    """Whether more seeds of runs shorter than the paper's may decide a row with a claim, by the value of one seed.
-
-    `later` is what the value may come to with the paper's updates; None: that is not known. Where values between the
-    two are found otherwise, the row stays open, however many seeds there are.
-    """
-    if row.claim is None or isinstance(row.claim, Never):
-        return value is not None
-    if row.over_updates == "steady" or value is None:
-        return True
-    found = _compare(row.claim, (value, value))
-    if _growing_settles(row, found, value):
-        return True
-    return later is not None and _compare(row.claim, (min(value, later), max(value, later))) == found
-
-
-def so_far(found: Finding) -> Finding:
+def _so_far(found: Finding) -> Finding:
     """The finding on a run shorter than the paper's, from the same measurement on a whole training."""
     short: Mapping[Finding, Finding] = {
         "reproduced": "so far inside",
+        "in direction": "so far inside",
         "differs": "so far outside",
         "equal": "not distinguishable",
     }
     return short.get(found, found)
 
 
-def _widened(measured: ConfidenceInterval, by: float) -> tuple[float, float]:
+def _compare(
+    claim: Near | Sign | AtLeast | AtMost, found: ConfidenceInterval, resolution: float, runs: int
+) -> tuple[Finding, ComparedSize | None]:
+    """What an interval says of a claim whose value is the mean of so many runs."""
+    between, expected = _widened(found, resolution), _widened(predicted(found, runs), resolution)
+    match claim:
+        case Near():
+            near = _within(between, claim.value - claim.tolerance, claim.value + claim.tolerance)
+            is_expected = claim.published and expected[0] <= claim.value <= expected[1]
+            return ("not distinguishable" if near == "differs" and is_expected else near), None
+        case AtLeast():
+            return _within(between, claim.value, math.inf), None
+        case AtMost():
+            return _within(between, -math.inf, claim.value), None
+        case Sign():
+            return _signed(claim, between, expected)
+
+
+def _signed(claim: Sign, between: Between, expected: Between) -> tuple[Finding, ComparedSize | None]:
+    """The direction of an effect, and its size."""
+    low, high = between
+    if low <= 0 <= high:
+        return ("equal" if -claim.margin < low and high < claim.margin else "not distinguishable"), None
+    if low * claim.sign < 0:
+        return "differs", None
+    if claim.value is None:
+        return "reproduced", None
+    least, most = sorted((claim.value / SIZE_FACTOR, claim.value * SIZE_FACTOR))
+    if least <= low and high <= most:
+        return "reproduced", None
+    if expected[0] <= claim.value <= expected[1]:
+        return "in direction", "not told"
+    is_smaller = abs(low + high) / 2 < abs(claim.value)
+    return "in direction", "smaller" if is_smaller else "larger"
+
+
+def _widened(measured: ConfidenceInterval, by: float) -> Between:
     low, high = measured.ends
     return low - by, high + by
 
 
-def _compare(claim: Near | Sign | AtLeast, between: tuple[float, float]) -> Finding:
-    low, high = between
-    if isinstance(claim, Near):
-        return _within(low, high, claim.value - claim.tolerance, claim.value + claim.tolerance)
-    if isinstance(claim, AtLeast):
-        return _within(low, high, claim.value, math.inf)
-    if low <= 0 <= high:
-        return "equal" if -claim.margin < low and high < claim.margin else "not distinguishable"
-    return "reproduced" if low * claim.sign > 0 else "differs"
-
-
-def _within(low: float, high: float, least: float, most: float) -> Finding:
+def _within(between: Between, least: float, most: float) -> Finding:
     """Whether [low, high] lies within [least, most], outside of it, or neither."""
+    low, high = between
     if least <= low and high <= most:
         return "reproduced"
     return "differs" if high < least or most < low else "not distinguishable"

@@ -24,16 +24,19 @@ from edgebed.studies.cells.result_cache import ResultCache, RunResult
 from edgebed.studies.cells.run_index import RunIndex
 from edgebed.studies.claims_text import claim_text
 from edgebed.studies.finished import FinishedTrial
-from edgebed.studies.papers.measuring import resolution
-from edgebed.studies.papers.paper import Cause, Cell, Claim, Paper, Row, Unit
+from edgebed.studies.papers.measure import resolution
+from edgebed.studies.papers.paper import Cell, Claim, Never, Paper, Row, Table, Unit
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
-from edgebed.studies.reproduction.findings import Finding, can_decide, judge
-from edgebed.studies.reproduction.lengthening import has_levelled, lengthened, over_lengths
-from edgebed.studies.statistics import ConfidenceInterval
+from edgebed.studies.reproduction.causes import CauseResult, Found, caused
+from edgebed.studies.reproduction.findings import ComparedSize, Finding, Judged, judge
+from edgebed.studies.reproduction.lengthening import has_levelled, lengthened
+from edgebed.studies.reproduction.multiplicity import holm, p_value
+from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval
 
 NOTHING: Mapping[str, ComputedRow] = {}
-DIFFERENT: tuple[Finding, ...] = ("differs", "equal", "so far outside", "not consistent")
+DIFFERENT: tuple[Finding | None, ...] = ("differs", "equal", "so far outside", "not consistent")
 """Findings that are not what the paper claims."""
+DECIDED: tuple[Finding | None, ...] = ("reproduced", "in direction", "differs", "equal")
 SEEDS_DECIDE = 3
 """Number of seeds that decide a row."""
 ONCE = 1
@@ -55,9 +58,13 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     values: dict[int, float | None]
     """Values by seed; None where there is no number, e.g. of an accuracy that was never reached."""
     finding: Finding | None
-    """The finding; None where nothing is claimed, nothing was run, or only one seed, which decides nothing."""
+    """The finding; None where nothing is claimed, or fewer seeds were run than were stated."""
+    size: ComparedSize | None = None
+    """How the size of an effect compares with the paper's that was found in direction alone."""
+    by_itself: Finding | None = None
+    """What its own interval at 95 % would say, where the other tests of its table keep it from being found."""
     is_tested: bool
-    """Whether an interval over seeds decided."""
+    """Whether an interval over seeds decides."""
     resolution: float
     """How far the true value may lie from the measured one, as evaluations lie apart."""
     to_full_size: ConfidenceInterval | None = None
@@ -68,23 +75,20 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     """The smallest and the largest number of updates of its cells."""
     share: tuple[float, float]
     """The smallest and the largest share of the paper's updates."""
-    counts: bool = True
-    """Whether the row could confirm the paper, had it a claim."""
+    is_whole: bool = True
+    """Whether it was run in the paper's own setting, over as many updates."""
+    is_primary: bool = True
+    """Whether the row is the one that counts for its claim."""
+    beside: str = ""
+    """The row whose claim it measures in another way."""
     note: str = ""
-    cause: Cause | None = None
-    """Why what was found differs from the claim; None where it does not, or where nothing was found."""
-
-    @property
-    def is_claimed(self) -> bool:
-        """Whether the row can confirm or contradict the paper."""
-        return self.claim is not None and self.counts
+    cause: CauseResult | None = None
+    """Why what was found differs from the claim; None where it does not, or where nobody knows."""
 
     @property
     def is_decided(self) -> bool:
         """Whether the claim is confirmed or contradicted, by three seeds where seeds decide."""
-        return self.finding in ("reproduced", "differs", "equal") and (
-            not self.is_tested or len(self.values) >= SEEDS_DECIDE
-        )
+        return self.finding in DECIDED and (not self.is_tested or len(self.values) >= SEEDS_DECIDE)
 
     @property
     def is_different(self) -> bool:
@@ -94,12 +98,7 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_explained(self) -> bool:
         """Whether it was shown why what was found is not what the paper claims."""
-        return self.is_different and self.cause is not None and self.cause.is_shown
-
-    @property
-    def is_explained_in_part(self) -> bool:
-        """Whether a part of why it is not was shown, or may be what is named."""
-        return self.is_different and self.cause is not None and not self.cause.is_shown
+        return self.is_different and self.cause is not None and self.cause.counts
 
     @property
     def was_run(self) -> bool:
@@ -134,6 +133,11 @@ class Reproduction(msgspec.Struct, frozen=True, kw_only=True):
     computed: tuple[ComputedRow, ...] = ()
     """Values of the rows without cells that have one."""
 
+    @property
+    def rows(self) -> dict[str, RowResult]:
+        """All rows by name."""
+        return {row.row: row for rows in self.tables.values() for row in rows}
+
 
 Curves = Mapping[str, Mapping[str, Sequence[Series]]]
 """Evaluations of each seed, in a series of nothing else, by title of the chart and cell."""
@@ -156,7 +160,7 @@ def evaluate(
     it is another than its own. ScenarioError where a measure fails.
     """
     paper = cells.paper
-    needed = {name: runs_of_row(paper, row, size if name in chosen else DECLARED) for name, row in paper.rows.items()}
+    needed = {name: runs_of_row(paper, name, size if name in chosen else DECLARED) for name in paper.rows}
     wanted = dict.fromkeys(run for seeds in needed.values() for each in seeds.values() for run in each.values())
     cache_finished(cells, RunIndex(root), cache, wanted, tell)
     there = {run: cache.trial(run) for run in wanted if cache.find(run)}
@@ -164,9 +168,10 @@ def evaluate(
         name: _measure(name, paper.rows[name], paper.cells, seeds, there) if seeds else _value(computed.get(name))
         for name, seeds in needed.items()
     }
+    judged = {name: found for table in paper.tables for name, found in _judged(paper, table, needed, measured).items()}
     tables = {
         table.title: tuple(
-            _row_result(cells, name, row, needed[name], measured[name]) for name, row in table.rows.items()
+            _row_result(cells, table, name, row, needed[name], measured, judged) for name, row in table.all_rows.items()
         )
         for table in paper.tables
     }
@@ -193,6 +198,10 @@ def evaluate(
     return reproduction, curves
 
 
+Needed = Mapping[int, Mapping[str, CellRun]]
+"""The runs that a row needs, by seed and cell."""
+
+
 class _Measured(NamedTuple):
     """A row's values by seed, and how far from each the true one may lie."""
 
@@ -200,13 +209,15 @@ class _Measured(NamedTuple):
     resolutions: list[float]
     later: list[float | None]
     """What each may come to in a training as long as the paper's, in the order of `values`; None: that is not known."""
+    share: float = 1.0
+    """The share of the paper's updates that was run."""
 
 
 def _measure(
     name: str,
     row: Row,
     cells: Mapping[str, Cell],
-    needed: Mapping[int, Mapping[str, CellRun]],
+    needed: Needed,
     there: Mapping[CellRun, FinishedTrial],
 ) -> _Measured:
     """A row's values for the seeds that all its cells have completed with."""
@@ -233,24 +244,12 @@ def _measure(
             measured.append(trials)
     if is_beginning and not has_levelled(measured):
         later = [None] * len(later)
-    return _Measured(values, resolutions, later)
+    return _Measured(values, resolutions, later, share)
 
 
-def can_be_decided(
-    paper: Paper, name: str, needed: Mapping[int, Mapping[str, CellRun]], there: Mapping[CellRun, FinishedTrial]
-) -> bool:
-    """Whether more seeds may decide a row of shorter runs than the paper's, by those seeds that are there.
-
-    ScenarioError where its measure fails.
-    """
-    row = paper.rows[name]
-    found = _measure(name, row, paper.cells, needed, there)
-    return all(can_decide(row, value, later) for value, later in zip(found.values.values(), found.later, strict=True))
-
-
-def _share(needed: Mapping[int, Mapping[str, CellRun]]) -> float:
-    """The share of the paper's updates that the shortest of a row's runs makes."""
-    return min(run.scale for runs in needed.values() for run in runs.values())
+def _share(needed: Needed) -> float:
+    """The share of the paper's updates that the shortest of a row's runs makes; all where it needs none."""
+    return min((run.scale for runs in needed.values() for run in runs.values()), default=1.0)
 
 
 def _value(computed: ComputedRow | None) -> _Measured:
@@ -258,9 +257,7 @@ def _value(computed: ComputedRow | None) -> _Measured:
     return _Measured({} if computed is None else {ONCE: computed.value}, [], [])
 
 
-def _drawn(
-    paper: Paper, needed: Mapping[str, Mapping[int, Mapping[str, CellRun]]], chosen: Collection[str]
-) -> dict[str, list[CellRun]]:
+def _drawn(paper: Paper, needed: Mapping[str, Needed], chosen: Collection[str]) -> dict[str, list[CellRun]]:
     """Runs whose curve is drawn, by cell: those of the first chosen row that has the cell, else of the first row."""
     drawn = {}
     for cell in {cell for table in paper.tables for curve in table.curves for cell in curve.cells}:
@@ -270,18 +267,73 @@ def _drawn(
     return drawn
 
 
+class _Judgements(NamedTuple):
+    """What was found of a row within its table, and by itself."""
+
+    found: Judged
+    by_itself: Judged
+
+
+def _judged(
+    paper: Paper, table: Table, needed: Mapping[str, Needed], measured: Mapping[str, _Measured]
+) -> dict[str, _Judgements]:
+    """What was found of a table's rows; those that count for a claim are tested together (multiplicity.py)."""
+
+    def judge_at(name: str) -> Callable[[float], Judged]:
+        found = measured[name]
+        return lambda confidence: judge(
+            paper.rows[name],
+            found.values,
+            seeds=len(needed[name]),
+            runs=paper.runs,
+            full_size=_share(needed[name]) >= 1,
+            resolution=_beside(found),
+            later=found.later,
+            confidence=confidence,
+        )
+
+    rows = table.all_rows
+    tested = [name for name, row in rows.items() if row.is_primary and _is_tested(row)]
+    p_values = {name: p_value(judge_at(name)) for name in tested if measured[name].values}
+    confidences = holm(p_values, len(tested))
+    alone = {name: judge_at(name)(CONFIDENCE) for name in rows}
+    return {
+        name: _Judgements(judge_at(name)(confidences[name]) if name in confidences else found, found)
+        for name, found in alone.items()
+    }
+
+
+def _is_tested(row: Row) -> bool:
+    """Whether an interval over seeds decides the row's claim."""
+    return row.claim is not None and row.needs_seeds and not isinstance(row.claim, Never)
+
+
+def _beside(found: _Measured) -> float:
+    """How far from the mean the true one may lie."""
+    return fmean(found.resolutions) if found.resolutions else 0.0
+
+
 def _row_result(
     cells: PaperCells,
+    table: Table,
     name: str,
     row: Row,
-    needed: Mapping[int, Mapping[str, CellRun]],
-    found: _Measured,
+    needed: Needed,
+    measured: Mapping[str, _Measured],
+    judged: Mapping[str, _Judgements],
 ) -> RowResult:
     runs = list(next(iter(needed.values()), {}).values())
     updates, shares = [cells.spec(run).updates for run in runs] or [0], [run.scale for run in runs] or [1.0]
-    values, beside = found.values, fmean(found.resolutions) if found.resolutions else 0.0
-    to_full_size = over_lengths(list(values.values()), found.later)
-    measured, finding = judge(row, values, full_size=min(shares) >= 1, resolution=beside, to_full_size=to_full_size)
+    (found, by_itself), values = judged[name], measured[name].values
+
+    def of(other: str) -> Found:
+        it, its = measured[other], cells.paper.rows[other]
+        is_short = its.over_updates != "steady" and it.share < 1
+        return Found(it.values, it.later, judged[other].found.finding, its.needs_seeds, is_short)
+
+    cause = None
+    if found.finding in DIFFERENT and row.cause and row.claim:
+        cause = caused(row.cause, row.claim, row.unit, of(name), of(row.cause.row) if row.cause.row else None)
     return RowResult(
         row=name,
         what=row.what,
@@ -289,18 +341,22 @@ def _row_result(
         unit=row.unit,
         paper=claim_text(row.claim, row.unit),
         claim=row.claim,
-        measured=measured,
+        measured=found.measured,
         values=values,
-        finding=finding,
-        is_tested=finding is not None and row.needs_seeds,
-        resolution=beside,
-        to_full_size=to_full_size,
+        finding=found.finding,
+        size=found.size,
+        by_itself=by_itself.finding if by_itself.finding != found.finding else None,
+        is_tested=_is_tested(row),
+        resolution=_beside(measured[name]),
+        to_full_size=found.to_full_size,
         seeds_wanted=len(needed) or 1,
         updates=(min(updates), max(updates)),
         share=(min(shares), max(shares)),
-        counts=row.counts,
+        is_whole=min(shares) >= 1 and not table.is_smaller,
+        is_primary=row.is_primary,
+        beside=row.beside,
         note=row.note,
-        cause=row.cause if finding in DIFFERENT else None,
+        cause=cause,
     )
 
 
