@@ -13,7 +13,6 @@ CELLS = both_ways(
     "fleet.edge={count: 4, cpus: 0.2, memory: 500MB, uplink: 50mbit, downlink: 100mbit}",
     "evaluation.every=100 updates",
     scale=SCALE,
-    seeds=5,
 )
 
 
@@ -55,6 +54,8 @@ def rate_row(ending: str) -> Row:
 
 TABLE = Table(
     title="Tables 1 and 2 in containers",
+    seeds=5,
+    is_smaller=True,
     text="Four containers with a fifth of a core, 500 MB, 50 mbit up and 100 down make a thousandth of the "
     "iterations, of which the paper says nothing. A point of accuracy or of the share that is sent, and a tenth of the "
     "ratio of rates, are what they may differ by from virtual time at the same size, stated before the runs.",

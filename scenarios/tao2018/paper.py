@@ -7,70 +7,40 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from edgebed.studies.papers.measuring import (
-    accuracy,
     accuracy_at,
     difference,
+    final_accuracy,
     mean_loss,
     ratio,
     updates_to,
 )
-from edgebed.studies.papers.paper import AtLeast, Cause, Cell, Claim, Curve, Headline, Near, Paper, Row, Sign, Table
+from edgebed.studies.papers.paper import (
+    AtLeast,
+    Claim,
+    Curve,
+    Headline,
+    Near,
+    Paper,
+    Row,
+    Sign,
+    Table,
+)
 
 from . import containers
-from .causes import ANY_THRESHOLD, AS_PRINTED, BY_UPDATES, SCHEDULE, why_of
+from .causes import SCHEDULE, constant_rate, magnitudes, rate_by_updates
+from .cells import BY_UPDATES, CELLS, PRINTED, READINGS, TUNED, WHAT
 from .measures import sent_share, unsteadiness
 
-UPDATES = 800_000
-"""Updates of four nodes in 200,000 iterations."""
-SCALE = 0.02
-"""Share of the updates: 4,000 iterations in the place of 200,000."""
 TWO_POINTS = 2.0
 TEN_EPOCHS = 4690
 """Updates in which four nodes, with mini-batches of 128, go through all images ten times."""
-CONVERGED = 0.93
+CONVERGED = 0.75
 """An accuracy that eSGD reaches within the updates that are run, whatever share it drops."""
 NOT_SLOWED = AtLeast(value=0.9)
 """Updates of standard SGD over those of eSGD: up to a tenth more is no slowing down."""
 
-WHAT = {
-    "std": "Standard SGD",
-    "esgd-25": "eSGD, 25 % dropped",
-    "esgd-50": "eSGD, 50 % dropped",
-    "esgd-75": "eSGD, 75 % dropped",
-    "esgd-87": "eSGD, 87.5 % dropped",
-    "esgd-50-of-32": "eSGD, 50 % dropped, mini-batches of 32",
-    "esgd-50-of-64": "eSGD, 50 % dropped, mini-batches of 64, three quarters of the iterations",
-    "esgd-50-short": "eSGD, 50 % dropped, half of the iterations",
-    "esgd-75-of-32": "eSGD, 75 % dropped, mini-batches of 32",
-    "esgd-75-of-64": "eSGD, 75 % dropped, mini-batches of 64, three quarters of the iterations",
-    "esgd-75-short": "eSGD, 75 % dropped, half of the iterations",
-    "threshold": "thresholdSGD, a threshold fixed beforehand",
-    "threshold-tuned": "thresholdSGD, tuned to drop half",
-    "threshold-larger": "thresholdSGD, a threshold ten times as large",
-    "threshold-50-times": "thresholdSGD, a threshold of 0.05",
-    "threshold-70-times": "thresholdSGD, a threshold of 0.07",
-    "threshold-100-times": "thresholdSGD, a threshold of 0.1",
-    "std-tuned": "Standard SGD, a learning rate that stays",
-    "esgd-50-tuned": "eSGD, 50 % dropped, a learning rate that stays",
-    "esgd-87-tuned": "eSGD, 87.5 % dropped, a learning rate that stays",
-    "top-k-50": "Top-k with memory, 50 % dropped",
-}
-SIGNED = tuple(AS_PRINTED)
-"""Cells that are run with the threshold as printed, too."""
-WHAT |= {f"{name}-signed": f"{WHAT[name]}, the threshold as printed" for name in SIGNED}
-WHAT |= {
-    f"{name}-by-updates": f"{WHAT[name]}, the threshold as printed, a learning rate by updates" for name in BY_UPDATES
-}
-LARGER = ("threshold-larger", "threshold-50-times", "threshold-70-times", "threshold-100-times")
-FEW_SEEDS = {f"{name}-signed": 2 for name in SIGNED if "-of-" in name} | dict.fromkeys(
-    (*(f"{name}-by-updates" for name in BY_UPDATES), *LARGER), 1
-)
-"""Seeds of cells that look for a cause of many points."""
-CELLS = {
-    name: Cell(scenario="tables.yaml", variant=name, scale=SCALE, seeds=FEW_SEEDS.get(name, 3)) for name in WHAT
-} | containers.CELLS
 TABLE_1 = {
-    "std": 99.77, "esgd-50": 86.01, "threshold": 78.23, "threshold-tuned": 78.23,
+    "std": 99.77, "esgd-50": 86.01, "threshold-tuned": 78.23,
     "esgd-50-of-32": 82.22, "esgd-50-of-64": 82.89, "esgd-50-short": 80.43,
 }  # fmt: skip
 TABLE_2 = {
@@ -81,44 +51,49 @@ ABSTRACT = {"esgd-75": 86.7, "esgd-87": 81.5}
 """Values of the abstract that no table has; its 91.2 % with half dropped is table 2's."""
 
 
-def accuracy_row(cell: str, claim: Claim | None, note: str = "") -> Row:
-    """A row for the highest accuracy of a cell."""
-    return Row(what=WHAT[cell], cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note)
+def accuracy_row(name: str, claim: Claim | None, note: str = "") -> Row:
+    """A row for the accuracy of the final parameters of a method."""
+    cell = PRINTED[name]
+    return Row(what=WHAT[name], cells=(cell,), measure=final_accuracy(cell), unit="%", claim=claim, note=note)
 
 
 def published_rows(prefix: str, values: Mapping[str, float]) -> dict[str, Row]:
-    """Rows for the highest accuracies of cells, and the paper's."""
+    """Rows for the accuracies of methods, and the paper's."""
     rows = {}
-    for cell, value in values.items():
-        row = accuracy_row(cell, Near(value=value, tolerance=TWO_POINTS))
-        rows[f"{prefix}-{cell}"] = replace(row, cause=why_of(f"{prefix}-{cell}", cell))
+    for name, value in values.items():
+        row, key = accuracy_row(name, Near(value=value, tolerance=TWO_POINTS)), f"{prefix}-{name}"
+        if name == "std":
+            row = replace(row, cause=constant_rate(key))
+        elif name in BY_UPDATES:
+            row = replace(row, cause=rate_by_updates(key))
+        elif name == "threshold-tuned":
+            row = replace(row, note="Any accuracy can be had by another threshold, as a section below shows.")
+        elif prefix == "two":
+            row = replace(row, cause=magnitudes(key))
+        rows[key] = row
     return rows
 
 
-def compared(cell: str, other: str) -> str:
+def compared(name: str, other: str) -> str:
     """What is compared with what, in words."""
-    return f"{WHAT[cell]}, over {WHAT[other][0].lower()}{WHAT[other][1:]}"
+    return f"{WHAT[name]}, over {WHAT[other][0].lower()}{WHAT[other][1:]}"
 
 
 def over_row(better: str, worse: str, value: float | None, note: str = "") -> Row:
-    """A row for how many points one cell is better than another, whose sign is the claim."""
-    return Row(
-        what=compared(better, worse),
-        cells=(better, worse),
-        measure=difference(accuracy(better), accuracy(worse)),
-        unit="points",
-        claim=Sign(sign=1, value=value),
-        note=note,
-        cause=ANY_THRESHOLD if worse.startswith("threshold") else None,
-    )
+    """A row for how many points one method is better than another, whose sign is the claim."""
+    cells = (PRINTED[better], PRINTED[worse])
+    measure = difference(final_accuracy(cells[0]), final_accuracy(cells[1]))
+    claim = Sign(sign=1, value=value)
+    return Row(what=compared(better, worse), cells=cells, measure=measure, unit="points", claim=claim, note=note)
 
 
 def slower_row(slower: str, faster: str) -> Row:
-    """A row for how much higher the loss of one cell is, on average over a run."""
+    """A row for how much higher the loss of one method is, on average over a run."""
+    cells = (PRINTED[slower], PRINTED[faster])
     return Row(
         what=f"Loss, mean of the evaluations: {compared(slower, faster)}",
-        cells=(slower, faster),
-        measure=difference(mean_loss(slower), mean_loss(faster)),
+        cells=cells,
+        measure=difference(mean_loss(cells[0]), mean_loss(cells[1])),
         unit="",
         claim=Sign(sign=1),
         with_updates="changes",
@@ -126,10 +101,11 @@ def slower_row(slower: str, faster: str) -> Row:
     )
 
 
-def smoother_row(cell: str) -> Row:
+def smoother_row(name: str) -> Row:
     """A row for how much less steadily the loss falls by standard SGD."""
+    cell = PRINTED[name]
     return Row(
-        what=f"Spread of the changes in loss between evaluations: standard SGD over {WHAT[cell]}",
+        what=f"Spread of the changes in loss between evaluations: standard SGD over {WHAT[name]}",
         cells=("std", cell),
         measure=ratio(unsteadiness("std"), unsteadiness(cell)),
         unit="x",
@@ -140,15 +116,19 @@ def smoother_row(cell: str) -> Row:
     )
 
 
-def sent_row(cell: str) -> Row:
+def sent_row(name: str) -> Row:
     """A row for the share of the entries that a worker has pushed, on average over a run."""
-    return Row(what=f"Share of the entries sent: {WHAT[cell]}", cells=(cell,), measure=sent_share(cell), unit="%")
+    cell = PRINTED[name]
+    return Row(what=f"Share of the entries sent: {WHAT[name]}", cells=(cell,), measure=sent_share(cell), unit="%")
 
+
+LARGER = ("threshold", "threshold-larger", "threshold-50-times", "threshold-70-times", "threshold-100-times")
 
 FIRST = Table(
     title="Table 1: eSGD between standard SGD and a threshold",
-    text="Accuracies are test accuracies here. The paper's 99.77 % of standard SGD, and 99.99 % in ten epochs, which "
-    "its text has, are more than a plain CNN reaches on test images; they may be of the training set.",
+    seeds=5,
+    text="The drop ratio of the table is fixed as half, and so the threshold of thresholdSGD is taken to be one that "
+    "drops half. The paper has 99.77 % of standard SGD, and 99.99 % in ten epochs, on test images.",
     rows={
         **published_rows("one", TABLE_1),
         "one-std-ten-epochs": Row(
@@ -157,24 +137,28 @@ FIRST = Table(
             note="From the text. The last evaluation within ten epochs, which are run whole.",
         ),
         "std-over-esgd": over_row("std", "esgd-50", 13.76),
-        "esgd-over-threshold": over_row("esgd-50", "threshold", 7.78, "The paper does not say which threshold."),
-        "esgd-over-tuned-threshold": over_row("esgd-50", "threshold-tuned", 7.78),
-        **{
-            name: accuracy_row(name, None, "Not in the paper: what a threshold may cost.")
-            for name in LARGER
-        },
-        "sent-threshold": sent_row("threshold"),
+        "esgd-over-threshold": over_row("esgd-50", "threshold-tuned", 7.78),
+        "128-over-32": over_row(
+            "esgd-50", "esgd-50-of-32", 3.79, "The text: small mini-batches can greatly impact the result."
+        ),
+        "128-over-64": over_row("esgd-50", "esgd-50-of-64", 3.12, "Likewise, with three quarters of the iterations."),
+        "whole-over-short": over_row("esgd-50", "esgd-50-short", 5.58),
+        "87-over-threshold": over_row(
+            "esgd-87", "threshold-tuned", 10.23,
+            "The text: compared to the threshold's, the result is desirable with more than 80 % dropped.",
+        ),
         "sent-threshold-tuned": sent_row("threshold-tuned"),
-        "sent-threshold-larger": sent_row("threshold-larger"),
     },
+    readings=READINGS,
     curves=(
-        Curve(title="Methods", cells=("std", "esgd-50", "threshold", "threshold-tuned"), over="updates"),
-        Curve(title="By what they send", cells=("std", "esgd-50", "threshold", "threshold-tuned"), over="ingress"),
+        Curve(title="Methods", cells=("std", "esgd-50-signed", "esgd-50", "threshold-tuned"), over="updates"),
+        Curve(title="By what they send", cells=("std", "esgd-50-signed", "threshold-tuned"), over="ingress"),
     ),
 )  # fmt: skip
 
 SECOND = Table(
     title="Table 2, figure 2 and the abstract: by the share that is dropped",
+    seeds=5,
     text="The paper contradicts itself: half dropped gives 91.22 % in this table and 86.01 % in table 1, with the same "
     "mini-batches and iterations, and 87.5 % dropped 88.46 % here and 81.5 % in its abstract; its rows of 75 %, with "
     "smaller mini-batches or fewer iterations, lie below those of 87.5 %. The abstract has 91.2, 86.7 and 81.5 % with "
@@ -194,88 +178,81 @@ SECOND = Table(
         "slower-50": slower_row("esgd-50", "std"),
         "slower-75": slower_row("esgd-75", "esgd-50"),
         "not-slowed": Row(
-            what="Updates until 93 %: standard SGD's over those of eSGD, 87.5 % dropped", cells=("std", "esgd-87"),
-            measure=ratio(updates_to("std", CONVERGED), updates_to("esgd-87", CONVERGED)), unit="x", claim=NOT_SLOWED,
-            cause=Cause("The paper contradicts itself: by its figure 2 eSGD converges more slowly the more is dropped, "
-                        "which is so here, too (rows `slower`)."),
+            what="Updates until 75 %: standard SGD's over those of eSGD, 87.5 % dropped",
+            cells=("std", PRINTED["esgd-87"]),
+            measure=ratio(updates_to("std", CONVERGED), updates_to(PRINTED["esgd-87"], CONVERGED)), unit="x",
+            claim=NOT_SLOWED,
             note="From the conclusion: 90 % smaller without slowing down convergence. Less than 1 is slower, and a "
-            "tenth is allowed for.",
+            "tenth is allowed for. By the paper's figure 2 eSGD converges more slowly the more is dropped.",
         ),
         "smoother-50": smoother_row("esgd-50"),
         "smoother-75": smoother_row("esgd-75"),
     },
-    curves=(Curve(title="By the share dropped", cells=("std", "esgd-25", "esgd-50", "esgd-75", "esgd-87"),
-                  over="updates"),),
+    readings=READINGS,
+    curves=(
+        Curve(
+            title="By the share dropped", cells=("std", *(f"esgd-{dropped}-signed" for dropped in (50, 75, 87))),
+            over="updates",
+        ),
+        Curve(
+            title="By the share dropped, magnitudes", cells=("std", *(f"esgd-{each}" for each in (25, 50, 75, 87))),
+            over="updates",
+        ),
+    ),
 )  # fmt: skip
 
-PRINTED = Table(
-    title="The threshold as printed",
-    text="The paper prints the threshold of residuals as the mean of the gradient's signed values, which is about "
-    "zero, so that the largest residuals replace all that was chosen. Elsewhere on this page it is the mean of "
-    "magnitudes. With mini-batches of 128 the printed one comes within two points of four of the paper's values, 86.01 "
-    "and 80.43 of table 1, 81.13 of table 2 and 81.5 of the abstract; it is three below the abstract's 86.7, and six "
-    "below 91.22 and 88.46 of table 2. Seeds lie four to six points apart, more than most of these settings, so that "
-    "the order of single runs says little. With mini-batches of 32 and 64 it is 5 to 11 points above the paper, in "
-    "which smaller mini-batches are less accurate, and not more. That is in part the learning rate: it falls with "
-    "passes through all images, of which smaller mini-batches make fewer. *A learning rate by updates* is, within "
-    "12 %, the one that mini-batches of 128 have after as many updates.",
+THRESHOLDS = Table(
+    title="What a threshold may cost",
+    seeds=1,
+    text="The paper does not say which threshold thresholdSGD has. Nothing that a threshold leaves out is remembered, "
+    "so that any accuracy can be had by it: with 0.07 it is {threshold-70-times}, with 0.1 {threshold-100-times}.",
     rows={
-        "signed-50": accuracy_row("esgd-50-signed", Near(value=91.22, tolerance=TWO_POINTS), "86.01 % in table 1."),
-        "signed-87": accuracy_row("esgd-87-signed", Near(value=88.46, tolerance=TWO_POINTS), "81.5 % in the abstract."),
-        **{f"signed-{name[5:]}": accuracy_row(f"{name}-signed", None) for name in SIGNED[1:-1]},
-        **{f"by-updates-{name[5:]}": accuracy_row(f"{name}-by-updates", None) for name in BY_UPDATES},
-        **{
-            f"magnitude-over-signed-{dropped}": replace(
-                over_row(f"esgd-{dropped}", f"esgd-{dropped}-signed", None, "What the reading changes."), claim=None
-            )
-            for dropped in ("50", "87")
-        },
+        **{name: accuracy_row(name, None) for name in LARGER},
+        "sent-threshold": sent_row("threshold"),
+        "sent-threshold-larger": sent_row("threshold-larger"),
     },
-    curves=(Curve(title="By the threshold", cells=("esgd-50", "esgd-50-signed", "esgd-87", "esgd-87-signed"),
-                  over="updates"),),
-)  # fmt: skip
+)
 
 BEYOND = Table(
-    title="Beyond the paper: top-k with memory, and a learning rate that stays",
-    text="With 0.1 / (2 e) the learning rate is 0.05 in the first epoch and 0.001 in the fiftieth.",
+    title="Beyond the paper: top-k with memory, and eSGD with two switches",
+    seeds=3,
+    text="Top-k with memory is the method to beat, with the learning rate of the paper.",
     rows={
-        "top-k-over-50": over_row("top-k-50", "esgd-50", None, "Not in the paper: the method to beat."),
-        "tuned-std": accuracy_row("std-tuned", None, "The paper has 99.77 %."),
-        "tuned-50": accuracy_row("esgd-50-tuned", AtLeast(value=97.0), "The paper has 91.22 % and 86.01 %."),
-        "tuned-87": accuracy_row("esgd-87-tuned", AtLeast(value=97.0), "The paper has 88.46 % and 81.5 %."),
-        "tuned-50-over-50": over_row("esgd-50-tuned", "esgd-50", None, "What the schedule costs."),
-        "tuned-87-over-87": over_row("esgd-87-tuned", "esgd-87", None, "Likewise."),
+        "top-k-50": accuracy_row("top-k-50", None),
+        "top-k-over-50": replace(over_row("top-k-50", "esgd-50", None), claim=None),
+        **{
+            f"tuned-{name[5:7]}": Row(what=what, cells=(name,), measure=final_accuracy(name), unit="%")
+            for name, what in TUNED.items()
+        },
     },
-    curves=(Curve(title="A learning rate that stays", cells=("esgd-50", "esgd-50-tuned", "esgd-87", "esgd-87-tuned"),
-                  over="updates"),),
-)  # fmt: skip
+    readings=READINGS[:2],
+)
 
 HEADLINES = (
     Headline(
         claim="Sending half of the gradient costs accuracy, but less than a threshold does",
-        rows=("std-over-esgd", "esgd-over-threshold", "esgd-over-tuned-threshold", "top-k-over-50"),
+        rows=("std-over-esgd", "esgd-over-threshold", "std-over-esgd:magnitudes", "esgd-over-threshold:magnitudes"),
         chart="Methods",
-        found="It costs a point. A threshold that sends a quarter of the entries costs less than that, one of 0.07 ten "
-        "points. Top-k with memory costs nothing: with as many entries dropped it is as accurate as standard SGD.",
+        found="With the threshold of residuals as printed eSGD loses about as much as in the paper, and is less "
+        "accurate than a threshold that drops half, which costs next to nothing here. With a threshold of magnitudes "
+        "it loses little, and is still not the more accurate of the two. All of it at 2 % of the iterations.",
     ),
     Headline(
         claim="Standard SGD has 99.77 %, eSGD with half of the entries 86 or 91 %",
-        rows=("one-std", "one-esgd-50", "two-esgd-50"),
+        rows=("one-std", "one-esgd-50", "two-esgd-50", "one-std:constant-rate"),
         chart="By what they send",
-        found="With the learning rate as printed all methods lie within two points here. eSGD has 85 % if the "
-        "threshold of residuals, too, is read as printed. With a learning rate that stays standard SGD has 98.8 %.",
+        found="The printed learning rate, 0.1 / (2 e), keeps standard SGD lower than that after 2 % of the iterations.",
     ),
     Headline(
         claim="The more is dropped, the less accurate",
-        rows=("25-over-50", "50-over-87"),
+        rows=("25-over-50", "50-over-75", "50-over-87"),
         chart="By the share dropped",
-        found="The order holds, by 0.6 and 0.9 points a step instead of three to four.",
+        found="By the printed threshold the seeds lie as far apart as most of these steps.",
     ),
     Headline(
-        claim="Beyond the paper: with a learning rate that stays, eSGD loses next to nothing",
-        rows=("tuned-50", "tuned-87", "tuned-50-over-50"),
-        chart="A learning rate that stays",
-        found="The published schedule, 0.1 / (2 e), takes away several times what dropping entries does.",
+        claim="Smaller mini-batches and fewer iterations make eSGD less accurate",
+        rows=("128-over-32", "128-over-64", "whole-over-short"),
+        found="Smaller mini-batches are more accurate here, fewer iterations less.",
     ),
 )
 
@@ -288,15 +265,17 @@ What the paper leaves open is read as follows.
 
 - Four nodes with equal shares of the images, each with mini-batches of the size given; the model is the CNN of 211,690
   parameters. An iteration is a round of all nodes.
-- The threshold for residuals is the mean of the gradient's magnitudes. As printed it is the mean of signed values,
-  which is about zero.
-- Losses of consecutive mini-batches are compared, without another forward pass; then the same coordinates are sent
-  again, with new values.
+- The threshold for residuals is printed as the mean of the gradient's signed values, which is about zero, so that the
+  largest residuals replace all that was chosen. That is the first reading; the mean of magnitudes is another.
+- Losses of consecutive mini-batches are compared, without another forward pass. The same coordinates are sent again
+  with new values, as the text has it; algorithm 1 to the letter is another reading.
 - e in the learning rate 0.1 / (2 e) counts passes through all images.
-- An accuracy is the highest of the evaluations of a run.
+- An accuracy is that of the final parameters on the test images, as in the paper, which picks the best of three runs.
+  Here the mean of three decides, and the best of them stands beside it.
 """,
     window=1,
     cells=CELLS,
-    tables=(FIRST, SECOND, PRINTED, BEYOND, containers.TABLE),
+    best_of=3,
+    tables=(FIRST, SECOND, THRESHOLDS, BEYOND, containers.TABLE),
     headlines=HEADLINES,
 )

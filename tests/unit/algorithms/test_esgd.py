@@ -125,3 +125,42 @@ def test_a_threshold_of_signed_values_lets_nearly_every_residual_through(scope):
 
     assert np.mean(np.isin(signed[0].values, gradients[2])) < 0.5
     assert np.isin(plain[0].values, gradients[2]).all()
+
+
+def test_what_was_sent_before_is_sent_again_values_and_all():
+    """As algorithm 1, line 6, has it; what is drawn anew has the values of now."""
+    gradients = vectors(4)
+    first, second, third, fourth = run(
+        make(fraction=0.25, residual=False, again="values"), gradients, [2.0, 1.0, 0.5, 1.5]
+    )
+
+    for again in (second, third):
+        np.testing.assert_array_equal(again[0].indices, first[0].indices)
+        np.testing.assert_array_equal(again[0].values, gradients[0][first[0].indices])
+    np.testing.assert_array_equal(fourth[0].values, gradients[3][fourth[0].indices])
+
+
+def test_a_residual_takes_a_place_among_the_values_sent_again():
+    """It is sent itself, and sent again where the loss falls once more."""
+    residual = np.zeros(SIZE, "f4")
+    residual[30] = 50.0
+    memory = esgd.Memory(np.array([0, 1, 2]), np.zeros(SIZE, "f4"), residual, 2.0, values=np.float32([7, 8, 9]))
+    compression = make(fraction=3 / SIZE, again="values", weights="none")
+    pieces, after = compression.compress(np.ones(SIZE, "f4"), memory, StepContext(0, 1, loss=1.0))
+    again = compression.restore(compression.compress(np.ones(SIZE, "f4"), after, StepContext(1, 2, loss=0.5))[0])
+
+    assert compression.restore(pieces).values.tolist() == pytest.approx([8.0, 9.0, 45.1])
+    assert dict(zip(again.indices.tolist(), again.values.tolist(), strict=True))[30] == pytest.approx(45.1)
+
+
+def test_the_gradient_of_the_step_before_is_drawn_from():
+    """Values and residuals are those of one step ago; in the first step there is none before."""
+    gradients = vectors(3)
+    first, second, third = run(make(fraction=0.25, step="before"), gradients, [1.0, 2.0, 3.0])
+
+    np.testing.assert_array_equal(first[0].values, gradients[0][first[0].indices])
+    for (update, memory), gradient, before in ((second, gradients[0], first), (third, gradients[1], second)):
+        assert np.isin(update.values, gradient).mean() > 0.5
+        quiet = np.setdiff1d(np.arange(SIZE), update.indices)
+        expected = np.float32(0.9) * before[1].residual + np.float32(0.1) * gradient
+        np.testing.assert_allclose(memory.residual[quiet], expected[quiet], rtol=1e-5)

@@ -12,7 +12,9 @@ n in step t, with k coordinates:
 
 What the paper leaves open is read as follows. The threshold is the mean of magnitudes; it prints that of the signed
 values, which is about zero (`threshold: signed`). Losses are of consecutive mini-batches. H begins with zeros, so
-weights are H + 1. At most k residuals go, so that the uplink stays at k.
+weights are H + 1. At most k residuals go, so that the uplink stays at k. By its text the same coordinates are sent
+again, with new values; its algorithm 1, line 6, has what was sent before, values and all (`again: values`), and draws,
+threshold and residuals of the gradient of the step before (`step: before`), which lines 3, 10 and 12 name.
 
 Shapes: n parameters; k = max(1, floor(n * fraction)).
 """
@@ -29,6 +31,7 @@ from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import ModelUpdate, as_dtype
 
 Positions = NDArray[np.int64]
+NOTHING: Floats = np.zeros(0, np.float32)
 SHORTEST = np.float32(1e-20)
 """Least length of a wait, so that no quotient overflows."""
 
@@ -54,6 +57,10 @@ class Config:
     """Whether what is not sent is remembered in residuals."""
     clear: bool = True
     """Whether a residual is reset when it is sent."""
+    again: Literal["coordinates", "values"] = "coordinates"
+    """What is sent again after the loss has fallen: the same coordinates with new values, or the values, too."""
+    step: Literal["now", "before"] = "now"
+    """The step whose gradient is drawn from and left for later: this one, or the one before."""
     values: Literal["float32", "float16"] = "float32"
     """How a value travels."""
 
@@ -73,6 +80,10 @@ class Memory(NamedTuple):
     residual: Floats
     """r, (n,) residuals."""
     loss: float
+    values: Floats = NOTHING
+    """(k,) what was sent of `chosen`; (0,) where values are not sent again."""
+    gradient: Floats = NOTHING
+    """(n,) the gradient of this step; (0,) where that of the step before has no part."""
 
 
 class Compression(Compressor):
@@ -92,7 +103,8 @@ class Compression(Compressor):
     @property
     def copies(self) -> float:
         """Weights and residuals, old and new, and the draw; far more residuals pass a threshold that is about zero."""
-        return 7.8 if self.config.threshold == "signed" else 6.6
+        before = 2.0 if self.config.step == "before" else 0.0
+        return before + (7.8 if self.config.threshold == "signed" else 6.6)
 
     @property
     def share(self) -> float:
@@ -105,20 +117,34 @@ class Compression(Compressor):
         if memory is None:
             chosen = np.sort(rng.choice(self.size, self.count, replace=False))
             zeros = np.zeros(self.size, np.float32)
-            remembered = Memory(chosen, self._grown(zeros, chosen, fell=False), zeros, context.loss)
-            return self._sent(chosen, vector), remembered
-        fell = context.loss < memory.loss
-        reused = fell and self.config.reuse
+            return self._pushed(vector, chosen, vector, self._grown(zeros, chosen, fell=False), zeros, context.loss)
+        gradient = memory.gradient if self.config.step == "before" else vector
+        reused = context.loss < memory.loss and self.config.reuse
         chosen = memory.chosen if reused else self._drawn(memory.weights, rng)
-        of_gradient, values, residual = chosen, vector, memory.residual
+        of_gradient, values, residual = chosen, gradient, memory.residual
+        if reused and self.config.again == "values":
+            values = gradient.copy()
+            values[chosen] = memory.values
         if self.config.residual:
-            chosen, values, residual = self._with_residuals(vector, chosen, memory.weights, residual)
+            chosen, values, residual = self._with_residuals(gradient, values, chosen, memory.weights, residual)
         helped = chosen if self.config.weights == "sent" else of_gradient
         weights = self._grown(memory.weights, helped, fell=reused)
-        return self._sent(chosen, values), Memory(chosen, weights, residual, context.loss)
+        return self._pushed(vector, chosen, values, weights, residual, context.loss)
 
-    def _sent(self, chosen: Positions, values: Floats) -> Pieces:
-        return sent(ModelUpdate(self.size, chosen, as_dtype(values.take(chosen), self.config.values)))
+    def _pushed(
+        self, vector: Floats, chosen: Positions, values: Floats, weights: Floats, residual: Floats, loss: float
+    ) -> tuple[Pieces, Memory]:
+        """Return what is sent of (n,) values, and what is remembered of this step."""
+        picked = values.take(chosen)
+        memory = Memory(
+            chosen=chosen,
+            weights=weights,
+            residual=residual,
+            loss=loss,
+            values=picked if self.config.again == "values" else NOTHING,
+            gradient=vector.copy() if self.config.step == "before" else NOTHING,
+        )
+        return sent(ModelUpdate(self.size, chosen, as_dtype(picked, self.config.values))), memory
 
     def _drawn(self, weights: Floats, rng: np.random.Generator) -> Positions:
         """Draw coordinates without replacement, by weight w = H + 1: the first to come where each comes with rate w.
@@ -137,7 +163,7 @@ class Compression(Compressor):
         return grown
 
     def _with_residuals(
-        self, gradient: Floats, chosen: Positions, weights: Floats, residual: Floats
+        self, gradient: Floats, values: Floats, chosen: Positions, weights: Floats, residual: Floats
     ) -> tuple[Positions, Floats, Floats]:
         """Return coordinates and (n,) values to send, the least of them replaced by residuals, and what is left."""
         is_chosen = np.zeros(self.size, bool)
@@ -148,7 +174,7 @@ class Compression(Compressor):
         above = np.flatnonzero(~is_chosen & (np.abs(left) > self._thresholds(gradient)))
         instead = above[largest(np.abs(left[above]), len(chosen))]
         displaced = chosen[largest(weights.max() - weights[chosen], len(instead))]
-        values = gradient.copy()
+        values = values.copy()
         values[instead] = left[instead]
         left[displaced] = averaged[displaced]
         if self.config.clear:

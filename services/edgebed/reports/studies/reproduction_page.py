@@ -231,7 +231,8 @@ def readings_parts(table: Table, rows: Mapping[str, RowResult]) -> Iterator[Part
 
 
 def _short_text(row: RowResult) -> str:
-    return measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs)
+    best = "" if row.best is None else f", best {value_text(row.best, row.unit)}"
+    return measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs) + best
 
 
 def _met_text(rows: Sequence[RowResult]) -> str:
@@ -260,7 +261,7 @@ def _cells(row: RowResult) -> tuple[Text, ...]:
     return (
         row.what,
         row.paper,
-        measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs),
+        _short_text(row),
         Span(finding, SHADES.get(finding)),
         criterion_text(row.claim, row.unit),
         detectable_text(row.measured, row.unit) if row.is_tested else UNMEASURED,
@@ -277,7 +278,7 @@ def _notes(row: RowResult, rows: Mapping[str, RowResult]) -> Iterator[str]:
     if row.beside:
         yield f"The claim of `{row.beside}`, measured in another way; it does not count again."
     if row.by_itself:
-        yield f"By itself, at 95 %, it would be *{row.by_itself}*; with the other tests of the table it is not."
+        yield f"By its own interval: {row.by_itself}; the other tests of the table taken into account: {row.finding}."
     if row.cause:
         yield _cause_text(row.cause, rows)
     elif row.is_different:

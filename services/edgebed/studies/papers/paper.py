@@ -285,6 +285,8 @@ class Paper:
     """Evaluations that the moving average of an accuracy is taken over."""
     runs: int = 1
     """Number of training runs that a value of the paper's is the mean of."""
+    best_of: int = 1
+    """Number of runs of which the paper picks the best; above 1, the best of as many seeds stands beside a mean."""
     cells: Mapping[str, Cell]
     tables: tuple[Table, ...]
     headlines: tuple[Headline, ...] = ()

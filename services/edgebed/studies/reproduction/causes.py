@@ -3,9 +3,10 @@
     share = (what it is with the switch - what it is without) / (what the paper has - what it is without)
 
 of each seed, as a ratio of means over the seeds that both were run with, with Fieller's interval; of logarithms where
-the unit is one of ratios. A cause counts where this interval lies above one half: in the runs that there are and, where
-those are shorter than the paper's, by what they may come to in a training as long as the paper's (lengthening.py). A
-claim that has no value, such as *never*, is accounted for by a switch with which it is reproduced.
+the unit is one of ratios. A cause counts where less than half of the difference is left with it, on either side: where
+this interval lies above one half and below one and a half, in the runs that there are and, where those are shorter than
+the paper's, by what they may come to in a training as long as the paper's (lengthening.py). A claim that has no value,
+such as *never*, is accounted for by a switch with which it is reproduced.
 """
 
 import math
@@ -77,11 +78,13 @@ def _why_not(
         return "too few seeds have both"
     if share.ends[0] <= HALF:
         return "its share may be half of the difference or less"
+    if share.ends[1] >= 1 + HALF:
+        return "with it the difference may be half as large on the other side, or larger"
     if not (found.is_short or switched.is_short):
         return ""
     own, other = _at_full_size(found), _at_full_size(switched)
     lengthened = None if own is None or other is None else _share(aim, unit, own, other)
-    if lengthened is None or lengthened.ends[0] <= HALF:
+    if lengthened is None or not HALF < lengthened.ends[0] <= lengthened.ends[1] < 1 + HALF:
         return "the runs are too short to tell what it is in the end"
     return ""
 

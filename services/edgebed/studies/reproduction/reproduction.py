@@ -57,6 +57,8 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Mean and interval over the seeds that gave a number."""
     values: dict[int, float | None]
     """Values by seed; None where there is no number, e.g. of an accuracy that was never reached."""
+    best: float | None = None
+    """The best of as many seeds as the paper picks the best of; None: it does not."""
     finding: Finding | None
     """The finding; None where nothing is claimed, or fewer seeds were run than were stated."""
     size: ComparedSize | None = None
@@ -343,6 +345,7 @@ def _row_result(
         claim=row.claim,
         measured=found.measured,
         values=values,
+        best=_best(values, cells.paper.best_of) if row.unit == "%" and row.claim else None,
         finding=found.finding,
         size=found.size,
         by_itself=by_itself.finding if by_itself.finding != found.finding else None,
@@ -358,6 +361,12 @@ def _row_result(
         note=row.note,
         cause=cause,
     )
+
+
+def _best(values: Mapping[int, float | None], of: int) -> float | None:
+    """The best of the first so many seeds, if the paper picks the best of some and they are there."""
+    first = [value for seed in sorted(values)[:of] if (value := values[seed]) is not None]
+    return max(first) if 1 < of <= len(first) else None
 
 
 def _cell_results(cells: PaperCells, results: Mapping[CellRun, RunResult]) -> tuple[CellResult, ...]:
