@@ -3,8 +3,9 @@
 from edgebed.studies.claims_text import share_text
 from edgebed.studies.measures import reach
 from edgebed.studies.papers.confirming import both_ways, confirming_rows
+from edgebed.studies.papers.measure import Measure
 from edgebed.studies.papers.measuring import difference, ratio, reached_by
-from edgebed.studies.papers.paper import Cell, Measure, Row, Table
+from edgebed.studies.papers.paper import Cell, Row, Table
 
 from .measures import SENT, accuracy, push_bytes
 

@@ -13,7 +13,7 @@ from edgebed.algorithms.registry import configure
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToAccuracy, best_accuracy, reach
 from edgebed.studies.papers import measuring
-from edgebed.studies.papers.paper import Measure
+from edgebed.studies.papers.measure import Measure
 
 from . import authors_pickle
 

@@ -369,13 +369,13 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     page = write(sweep_page(result, "edgebed sweep tiny.yaml"), tmp_path)
     text = page.with_suffix(".md").read_text()
 
-    assert "Fastest to 80.00 %: top-k at 3 of 4 places, dense at 1. Fewest bytes: top-k at 4 of 4 places." in text
+    assert "Fastest to 80.00 %: top-k at 3 of 4 places, dense at 1 of 4 places. Fewest bytes: top-k at 4 of 4" in text
     assert "to an accuracy of 80.00 % in the mean of 3 evaluations" in text
     assert "| 250kbit | top-k | dense |" in text
     assert "| not decided | – |" in text
     assert "chosen by the test\nimages" in text
     assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
-    assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | – | 90.00 % |".format("not in 600 updates") in text
+    assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | – | – | 90.00 % |".format("not in 600 updates") in text
     assert "| – | 90.00 % | 85.00 % | 0 of 1 |" in text
     assert "| 16mbit | top-k | dense | 40 × | not decided | – |" in text.partition("### By bytes up and down")[2]
     assert "Measured before the first run on A processor" in text
@@ -411,6 +411,27 @@ def test_seeds_decide_who_is_first() -> None:
 
     assert "top-k at 3 of 4 places (3 of them with a probability of 95 % or more)" in text
     assert "4 places were tested; did nobody differ, chance alone would still give up to 0.4 of them" in text
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_fleets_are_counted_where_there_are_several() -> None:
+    """A synchronous method's training is the same at every rate of the links, so rates are no further evidence."""
+    text = text_of(swept({"fleet.edge.uplink": RATES[:2], "fleet.edge.count": ["4", "8", "16"]}, seeds=3))
+    assert "top-k in 3 of 3 fleets (3 of them with a probability of 95 % or more at each rate)" in text
+
+    text = text_of(swept({"fleet.edge.uplink": RATES, "fleet.edge.count": ["4", "8"]}, seeds=3))
+    assert "top-k in 2 of 2 fleets, at 6 of their 8 rates, (2 of them with" in text
+    assert "dense in 2 of 2 fleets, at 2 of their 8 rates, (2 of them with" in text
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_factors_and_break_even_rates_have_intervals_over_seeds() -> None:
+    """With one seed there is none."""
+    one, three = (text_of(swept({"fleet.edge.uplink": RATES}, seeds=seeds)) for seeds in (1, 3))
+    assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \([0-9.]+ mbit to [0-9.]+ mbit\) \| dense \|", three)
+    assert re.search(r"\| 250kbit \| top-k \| dense \| [0-9.]+ × \([0-9.]+ to [0-9.]+\) \|", three)
+    assert "×  (" not in one
+    assert "mbit (" not in one
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -35,21 +35,21 @@ from edgebed.studies.sweep.winners import Win
 COUNTED = """\
 Every point is a run in virtual time. It ends as soon as the mean of its last evaluations, which are made on the test
 set at the scenario's intervals, is the accuracy; what gives up first is said to be *not* there *in* so many updates.
-**Time** counts from the start of training.
-**Up** (ingress) is the payload of the pushes that made the model, **down** (egress) that of the models handed out to
-workers for it, **total** both together. An **update** is a push, of one mini-batch or of as many as the method's
-workers go through between two pushes. **CPU** is, for every update that workers made, applied or not, a gradient's
-time for each mini-batch, what compressing and encoding takes, and what the server needs to decode and restore it.
-Applying updates, evaluating, and compressing models on their way down are not in it."""
+**Time** counts from the start of training. **Up** (ingress) is the payload of the pushes that made the model, **down**
+(egress) that of the models handed out to workers for it, **total** both together. An **update** is a push, of one
+mini-batch or of as many as the method's workers go through between two pushes; **passes** is how many times they stand
+for all training examples. **CPU** is, for every update that workers made, applied or not, a gradient's time for each
+mini-batch, what compressing and encoding takes, and what the server needs to decode and restore it. Applying updates,
+evaluating, and compressing models on their way down are not in it."""
 
 MAP = """\
-A cell names the method that is first, its time, how many times as long the second takes, with that one's letter, and at
-least how likely the first is first. ≈ before the factor: less lies between the two than between two evaluations."""
+A cell names the method that is first, its time, how many times as long the second takes, with that one's letter, and
+at least how likely the first is first. ≈ before the factor: less lies between the two than between two evaluations."""
 PROBABILITY = """\
-≈ before the factor: less lies between the two than between two evaluations.
-*Probability*: at least how likely the first needs less than each of the others in the mean of the logarithm, by
-Student's t over pairs of the same seed. *Detectable*: which factor between the two would be found in eight of ten
-studies with as many seeds that scatter as much."""
+≈ before the factor: less lies between the two than between two evaluations. *Probability*: at least how likely the
+first needs less than each of the others in the mean of the logarithm, by Student's t over pairs of the same seed.
+*Detectable*: which factor between the two would be found in eight of ten studies with as many seeds that scatter as
+much. Behind a factor is its interval at 95 %."""
 CURVES = (
     "What each method took to the accuracy; with several seeds a line is their mean, its band goes from the lowest to "
     "the highest. Where a line is missing the accuracy was not reached, or the method was not run. Charts of the same "
@@ -61,7 +61,8 @@ BREAK_EVEN = """\
 Below the rate one of the two is faster, above it the other. Between two rates that were run, time is taken to be a
 straight line in the logarithms of both, which is exact where bytes alone take the time, or computing alone. Where the
 one that is faster above takes the lead from the other, no third is faster than both at the rates next to it. ≈ before
-the rate: at a rate next to it that was run, less lies between the two than between two evaluations."""
+the rate: at a rate next to it that was run, less lies between the two than between two evaluations. Behind it are the
+rates between which Student's t at 95 % over seeds does not tell the two apart."""
 
 
 def sweep_page(result: SweepResult, command: str) -> Page:
@@ -125,6 +126,11 @@ def _overview(result: SweepResult) -> Text:
     done = sum(len(point.seeds) for point in result.points)
     wanted = len(result.points) * result.seeds
     missing = "" if done == wanted else f" {done} of {count_text(wanted, 'run')} have been made."
+    if passes := [point.passes for point in result.points if point.passes is not None]:
+        missing += (
+            f" Methods that got there had gone {number_text(min(passes))} to {number_text(max(passes))} times through "
+            "the training examples by then."
+        )
     return coded(
         f"What {count_text(len(result.methods), 'method')} took to an accuracy of {percent_text(result.accuracy)}"
         f"{mean_of_text(result.window)}, over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
@@ -148,16 +154,29 @@ def _firsts(result: SweepResult) -> str:
 
 
 def _first_text(result: SweepResult, wins: Sequence[Win | None]) -> str:
-    """At how many places each method is first, and at how many of them surely; empty where none is."""
-    counts: dict[str, list[bool]] = {}
-    for found in filter(None, wins):
-        counts.setdefault(found.method, []).append((found.probability or 0.0) >= CONFIDENCE)
-    surely = " ({} of them with a probability of 95 % or more)" if result.seeds > 1 else ""
-    of = f" of {count_text(len(result.wins), 'place')}"
-    words = []
-    for method, sure in sorted(counts.items(), key=lambda pair: -len(pair[1])):
-        words.append(f"{method} at {len(sure)}{of}{surely.format(sum(sure) or 'none')}")
-        of = ""
+    """In how many fleets each method is first, in how many of them surely, and at how many rates; empty: none is.
+
+    A fleet is a value of each axis that is no rate: at each rate many methods train in the same way.
+    """
+    keys = [axis.key for axis in axes_of(result.axes) if not axis.is_rate]
+    fleets: dict[str, dict[tuple[str, ...], list[bool]]] = {}
+    for at, found in zip(result.wins, wins, strict=True):
+        if found:
+            fleet = tuple(at.values[key] for key in keys)
+            is_sure = (found.probability or 0.0) >= CONFIDENCE
+            fleets.setdefault(found.method, {}).setdefault(fleet, []).append(is_sure)
+    count = len({tuple(at.values[key] for key in keys) for at in result.wins})
+    rates, words = len(result.wins) // count if count else 0, []
+    for method, of in sorted(fleets.items(), key=lambda pair: -sum(map(len, pair[1].values()))):
+        surely = [all(each) for each in of.values()] if count > 1 else next(iter(of.values()))
+        total = count_text(count, "fleet") if count > 1 else count_text(rates, "place")
+        text = f"{method} {'in' if count > 1 else 'at'} {len(surely)} of {total}"
+        if count > 1 and (places := sum(map(len, of.values()))) < rates * len(of):
+            text += f", at {places} of their {count_text(rates * len(of), 'rate')},"
+        if result.seeds > 1:
+            each_rate = " at each rate" if count > 1 and rates > 1 else ""
+            text += f" ({sum(surely) or 'none'} of them with a probability of 95 % or more{each_rate})"
+        words.append(text)
     return ", ".join(words)
 
 

@@ -1,5 +1,6 @@
 """The tables of a sweep, and its quantities in words."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,7 +16,7 @@ from edgebed.core.quantities import (
 )
 from edgebed.reports.writing.page import Grid
 from edgebed.studies.sweep.points import axes_of
-from edgebed.studies.sweep.swept import PointResult, SweepResult
+from edgebed.studies.sweep.swept import BreakEvenResult, PointResult, SweepResult
 from edgebed.studies.sweep.winners import Spread, Win
 
 TEXTS = {
@@ -34,20 +35,21 @@ def points_grid(result: SweepResult) -> Grid:
     """A table of what each method took at each point, and what its accuracy was."""
     labels = tuple(axis.label for axis in axes_of(result.axes))
     return Grid(
-        ("method", *labels, *HEADS.values(), "updates", "best accuracy", "final accuracy", "diverged"),
+        ("method", *labels, *HEADS.values(), "updates", "passes", "best accuracy", "final accuracy", "diverged"),
         [
             (
                 point.method,
                 *point.values.values(),
                 *(_text(point, name) for name in TEXTS),
                 UNMEASURED if point.updates is None else number_text(round(point.updates)),
+                UNMEASURED if point.passes is None else number_text(point.passes),
                 percent_text(point.best_accuracy),
                 percent_text(point.final_accuracy),
                 f"{point.diverged} of {len(point.seeds)}" if point.was_run else UNMEASURED,
             )
             for point in result.points
         ],
-        dispensable=("updates", "up", "down", "diverged", "best accuracy", "final accuracy"),
+        dispensable=("passes", "updates", "up", "down", "diverged", "best accuracy", "final accuracy"),
     )
 
 
@@ -73,7 +75,7 @@ def wins_grid(result: SweepResult, measure: Literal["time", "traffic"]) -> Grid:
                 else (
                     found.method,
                     found.second or "nobody else",
-                    UNMEASURED if found.factor is None else f"{'≈ ' * found.is_coarse}{factor_text(found.factor)} ×",
+                    _factor_text(found),
                     probability_text(found),
                     UNMEASURED if found.detectable is None else f"{factor_text(found.detectable)} ×",
                 )
@@ -83,6 +85,14 @@ def wins_grid(result: SweepResult, measure: Literal["time", "traffic"]) -> Grid:
     ]
     head = (*labels, "first", "second", "factor", "probability", "detectable")
     return Grid(head, rows, dispensable=("detectable",))
+
+
+def _factor_text(found: Win) -> str:
+    """How many times as much the second needs, with the interval over seeds."""
+    if found.factor is None:
+        return UNMEASURED
+    between = f" ({' to '.join(map(factor_text, found.between))})" if found.between else ""
+    return f"{'≈ ' * found.is_coarse}{factor_text(found.factor)} ×{between}"
 
 
 def probability_text(found: Win) -> str:
@@ -98,13 +108,25 @@ def break_even_grid(result: SweepResult) -> Grid:
         (
             each.where or "everywhere",
             each.below,
-            f"{'≈ ' * each.is_coarse}{rate_text(each.rate_bit_s)}",
+            f"{'≈ ' * each.is_coarse}{rate_text(each.rate_bit_s)}{_between_text(result, each)}",
             each.above,
             "yes" if each.is_lead else "",
         )
         for each in result.break_even
     ]
     return Grid(("where", "faster below", "rate", "faster above", "takes the lead"), rows)
+
+
+def _between_text(result: SweepResult, at: BreakEvenResult) -> str:
+    """The rates between which two methods may break even, by seeds; empty where there is one."""
+    if at.between_bit_s is None:
+        return ""
+    run = next(axis.rates_bit_s for axis in axes_of(result.axes) if axis.is_rate)
+    low, high = (
+        f"{rate_text(rate)}{beyond * math.isclose(rate, end)}"
+        for rate, end, beyond in zip(at.between_bit_s, (run[0], run[-1]), (" or less", " or more"), strict=True)
+    )
+    return f" ({low} to {high})"
 
 
 def costs_grid(result: SweepResult) -> Grid:

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compressor import Compressor, StepContext
-from edgebed.algorithms.registry import compression_of
+from edgebed.algorithms.registry import compression_of, configure
 from edgebed.core.errors import EdgebedError
 from edgebed.core.host import machine
 from edgebed.core.plan import Method, Part, Task
@@ -85,9 +85,11 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
 
     def compression(self, task: Task, method: Method) -> CompressionCost | None:
         """The cost of a method's compression with a task; None if it was not measured."""
-        wanted = (task.model, task.sizes, _parameters(task), method.parts["compression"])
+        wanted, part = (task.model, task.sizes, _parameters(task)), method.parts["compression"]
         found = (
-            each for each in self.compressions if (each.model, each.sizes, each.parameters, each.compression) == wanted
+            each
+            for each in self.compressions
+            if (each.model, each.sizes, each.parameters) == wanted and _is_same(each.compression, part)
         )
         return next(found, None)
 
@@ -164,6 +166,14 @@ def _parameters(task: Task) -> int:
 def _is_of(cost: GradientCost, data: str, task: Task) -> bool:
     mine = (cost.data, cost.model, cost.sizes, cost.batch_size, cost.inputs, cost.loss)
     return mine == (data, task.model, task.sizes, task.batch_size, task.inputs, task.loss)
+
+
+def _is_same(measured: Part, part: Part) -> bool:
+    """Whether a compression is the one that was measured; settings that it had not then have their defaults."""
+    if measured.name != part.name or not measured.settings.items() <= part.settings.items():
+        return False
+    since = part.settings.keys() - measured.settings.keys()
+    return not since or configure("compression", measured) == configure("compression", part)
 
 
 def _with(costs: Costs, trial: PlannedTrial) -> Costs:

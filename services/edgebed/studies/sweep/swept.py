@@ -22,6 +22,7 @@ from edgebed.studies.cells.result_cache import ResultCache, RunResult
 from edgebed.studies.cells.run_index import RunIndex
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToAccuracy, Fall, Level, best_accuracy, fall_of, reach
+from edgebed.studies.sweep.break_even import undecided
 from edgebed.studies.sweep.costs import Costs
 from edgebed.studies.sweep.points import Axis, Point, SweepPlan
 from edgebed.studies.sweep.winners import Spread, Win, crossings, is_coarse, leads, win
@@ -46,6 +47,8 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     """Number of seeds that diverged."""
     updates: float | None
     """Mean number of updates, of the seeds that reached the accuracy."""
+    passes: float | None = None
+    """How many times they stand for all training examples."""
     best_accuracy: float | None
     """The highest accuracy of all seeds: a mean over as many evaluations."""
     final_accuracy: float | None = None
@@ -101,6 +104,9 @@ class BreakEvenResult(msgspec.Struct, frozen=True, kw_only=True):
     """Whether these two are the fastest of all there, so that the lead changes."""
     is_coarse: bool = False
     """Whether, at a rate next to this one that was run, they are closer than two evaluations of either."""
+    between_bit_s: tuple[float, float] | None = None
+    """Rates between which seeds do not tell the two apart, from the lowest that was run to the highest; None: one seed.
+    """
 
 
 class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,6 +199,7 @@ def _point(
     bests = [best for trial in trials.values() if (best := best_accuracy(trial.evaluations, points.window)) is not None]
     finals = [final for trial in trials.values() if (final := trial.evaluations.final_accuracy) is not None]
     level = Level(points.accuracy, points.window, is_named=True)
+    updates = fmean(at.updates for at in reached.values()) if reached else None
     return PointResult(
         point=points.name(point),
         method=point.method,
@@ -201,7 +208,8 @@ def _point(
         seeds=tuple(trials),
         reached=len(reached),
         diverged=sum(trial.summary.outcome == "diverged" for trial in trials.values()),
-        updates=sum(at.updates for at in reached.values()) / len(reached) if reached else None,
+        updates=updates,
+        passes=updates * first.plan.server.epochs_a_push if updates and first else None,
         best_accuracy=max(bests, default=None),
         final_accuracy=fmean(finals) if finals else None,
         fell=tuple(fall for trial in trials.values() if (fall := fall_of(trial.evaluations, level))),
@@ -261,6 +269,7 @@ def break_even_rows(
         return []
     needed: dict[str, dict[str, list[float | None]]] = {}
     spacing: dict[str, dict[str, list[float]]] = {}
+    by_seed: dict[str, dict[str, list[dict[int, float]]]] = {}
     for point, result in results.items():
         others = [
             f"{axis.label} {value}"
@@ -270,6 +279,7 @@ def break_even_rows(
         where = ", ".join(others)
         times = needed.setdefault(where, {method: [] for method in methods})
         times[point.method].append(result.time_s.mean if result.time_s else None)
+        by_seed.setdefault(where, {method: [] for method in methods})[point.method].append(result.times)
         spacing.setdefault(where, {method: [] for method in methods})[point.method].append(result.spacing)
     rates = axes[place].rates_bit_s
     rows = [
@@ -280,6 +290,12 @@ def break_even_rows(
             rate_bit_s=crossing.at.rate,
             is_lead=leads(crossing.at, rates, needed[crossing.where]),
             is_coarse=is_coarse(crossing.at, rates, needed[crossing.where], spacing[crossing.where]),
+            between_bit_s=undecided(
+                rates,
+                by_seed[crossing.where][crossing.at.below],
+                by_seed[crossing.where][crossing.at.above],
+                crossing.at.rate,
+            ),
         )
         for crossing in crossings(rates, needed)
     ]

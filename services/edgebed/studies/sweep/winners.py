@@ -36,6 +36,8 @@ class Win(msgspec.Struct, frozen=True, kw_only=True):
     """The method that needs least of the others; None where no other reaches the accuracy."""
     factor: float | None
     """How many times as much as the first the second needs."""
+    between: tuple[float, float] | None = None
+    """Interval of that factor at 95 %, over seeds; None with one seed, and where it is alone."""
     probability: float | None
     """Probability, at least, that the first is first; None with one seed, which decides nothing, and where it is alone.
     """
@@ -74,6 +76,7 @@ def win(needed: Mapping[str, Mapping[int, float]], spacing: Mapping[str, float])
         mean=mean,
         second=second,
         factor=factor,
+        between=None if ratio is None or ratio.low is None or ratio.high is None else (ratio.low, ratio.high),
         probability=_first_of(needed, name, others),
         detectable=None if ratio is None else detectable_ratio(ratio),
         is_coarse=factor is not None and factor - 1.0 < max(spacing.get(name, 0.0), spacing.get(second, 0.0)),
