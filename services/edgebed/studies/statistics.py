@@ -96,6 +96,19 @@ def t_probability(value: float, freedom: int) -> float:
     return float(stdtr(freedom, value))
 
 
+def share_of(count: int, of: int, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """Where the probability of what was seen so many times may lie, from 0 to 1.
+
+    Clopper, Pearson 1934, The use of confidence or fiducial limits illustrated in the case of the binomial.
+    """
+    from scipy.special import betaincinv
+
+    error = (1 - confidence) / 2
+    low = float(betaincinv(count, of - count + 1, error)) if count else 0.0
+    high = float(betaincinv(count + 1, of - count, 1 - error)) if count < of else 1.0
+    return low, high
+
+
 def detectable(found: ConfidenceInterval) -> float | None:
     """The difference that a test with this many seeds, scattered as here, would find in eight of ten studies.
 

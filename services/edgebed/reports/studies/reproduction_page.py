@@ -44,6 +44,7 @@ from edgebed.studies.reproduction.analytic_rows import FILE as COMPUTED_FILE
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
 from edgebed.studies.reproduction.causes import MET, CauseResult
 from edgebed.studies.reproduction.reproduction import CellResult, Curves, Reproduction, RowResult
+from edgebed.studies.statistics import share_of
 
 FINDINGS = """\
 An interval is Student's at 95 % over seeds. How many seeds was stated for each table; with fewer nothing is found. The
@@ -231,8 +232,12 @@ def readings_parts(table: Table, rows: Mapping[str, RowResult]) -> Iterator[Part
 
 
 def _short_text(row: RowResult) -> str:
-    best = "" if row.best is None else f", best {value_text(row.best, row.unit)}"
-    return measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs) + best
+    text = measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs)
+    if row.best is not None:
+        text += f", best {value_text(row.best, row.unit)}"
+    if row.final is not None and row.measured and value_text(row.final, "%") != value_text(row.measured.mean, "%"):
+        text += f", final {value_text(row.final, '%')}"
+    return text
 
 
 def _met_text(rows: Sequence[RowResult]) -> str:
@@ -277,6 +282,12 @@ def _notes(row: RowResult, rows: Mapping[str, RowResult]) -> Iterator[str]:
         yield filled(row.note, rows)
     if row.beside:
         yield f"The claim of `{row.beside}`, measured in another way; it does not count again."
+    if row.diverged:
+        low, high = share_of(row.diverged, len(row.values))
+        yield (
+            f"A run diverged with {row.diverged} of {count_text(len(row.values), 'seed')} ({100 * low:.0f} to "
+            f"{100 * high:.0f} % at 95 %)."
+        )
     if row.by_itself:
         yield f"By its own interval: {row.by_itself}; the other tests of the table taken into account: {row.finding}."
     if row.cause:

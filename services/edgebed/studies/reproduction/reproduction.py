@@ -59,6 +59,10 @@ class RowResult(msgspec.Struct, frozen=True, kw_only=True):
     """Values by seed; None where there is no number, e.g. of an accuracy that was never reached."""
     best: float | None = None
     """The best of as many seeds as the paper picks the best of; None: it does not."""
+    final: float | None = None
+    """Mean accuracy of the last models, per cent, beside that of the best ones; None: the row has none such."""
+    diverged: int = 0
+    """Number of seeds with which one of its runs diverged."""
     finding: Finding | None
     """The finding; None where nothing is claimed, or fewer seeds were run than were stated."""
     size: ComparedSize | None = None
@@ -213,6 +217,10 @@ class _Measured(NamedTuple):
     """What each may come to in a training as long as the paper's, in the order of `values`; None: that is not known."""
     share: float = 1.0
     """The share of the paper's updates that was run."""
+    diverged: int = 0
+    """Number of seeds with which a run diverged."""
+    final: float | None = None
+    """Mean accuracy of the last models, per cent, of a row whose measure is the best accuracy of one cell."""
 
 
 def _measure(
@@ -246,7 +254,23 @@ def _measure(
             measured.append(trials)
     if is_beginning and not has_levelled(measured):
         later = [None] * len(later)
-    return _Measured(values, resolutions, later, share)
+    return _Measured(
+        values,
+        resolutions,
+        later,
+        share,
+        diverged=sum(any(trial.summary.outcome == "diverged" for trial in trials.values()) for trials in measured),
+        final=_final(row, measured),
+    )
+
+
+def _final(row: Row, seeds: Sequence[Mapping[str, FinishedTrial]]) -> float | None:
+    """The mean accuracy of the last models, per cent, of a row of one cell whose accuracy grows; else None."""
+    if row.unit != "%" or len(row.cells) != 1 or row.over_updates != "grows":
+        return None
+    finals = [trials[row.cells[0]].evaluations.final_accuracy for trials in seeds]
+    known = [final for final in finals if final is not None]
+    return 100 * fmean(known) if known and len(known) == len(finals) else None
 
 
 def _share(needed: Needed) -> float:
@@ -346,6 +370,8 @@ def _row_result(
         measured=found.measured,
         values=values,
         best=_best(values, cells.paper.best_of) if row.unit == "%" and row.claim else None,
+        final=measured[name].final if row.claim else None,
+        diverged=measured[name].diverged,
         finding=found.finding,
         size=found.size,
         by_itself=by_itself.finding if by_itself.finding != found.finding else None,
