@@ -144,7 +144,7 @@ MADE_UP = {
 """Each file, the file of its table, and the line that its own comes below."""
 TESTED = (
     "algorithms/test_registry.py",
-    "algorithms/test_random_k.py",
+    "algorithms/test_subsampling.py",
     "algorithms/test_delay_compensated.py",
     "algorithms/test_compressors.py",
     "algorithms/test_aggregation_state.py",
@@ -194,5 +194,5 @@ def test_whatever_parts_are_added_the_documents_stay_true_and_the_suite_green(tm
     done = run_in(root, *arguments, package=root / "services", timeout_s=300)
 
     assert done.returncode == 0, done.stdout[-5_000:] + done.stderr
-    for name in ("random-k", "every-other", "delay-compensated", "pairs", "doze", "hiccup"):
+    for name in ("subsampling", "every-other", "delay-compensated", "pairs", "doze", "hiccup"):
         assert f"`{name}`" in (root / "docs/scenario.md").read_text(encoding="utf-8")

@@ -41,6 +41,7 @@ COMPRESSIONS = _table(
     "compression",
     "none",
     "top_k",
+    "random_k",
     "threshold",
     "esgd",
     "dgc",

@@ -6,10 +6,10 @@ import pytest
 from followed_document import PYTEST, Document, copied, run_in
 
 DOCUMENT = Document("creating-a-method.md")
-OWN = ("random_k.py", "random-k.yaml", "test_random_k.py", "delay_compensated.py", "test_delay_compensated.py")
+OWN = ("subsampling.py", "subsampling.yaml", "test_subsampling.py", "delay_compensated.py", "test_delay_compensated.py")
 REGISTRY = "services/edgebed/algorithms/registry.py"
-LAWS = ("tests/unit/algorithms/test_random_k.py", "tests/unit/algorithms/test_delay_compensated.py")
-SCENARIO = "scenarios/random-k.yaml"
+LAWS = ("tests/unit/algorithms/test_subsampling.py", "tests/unit/algorithms/test_delay_compensated.py")
+SCENARIO = "scenarios/subsampling.yaml"
 SIMULATED = ("--runtime", "simulation", "--processes", "1", "--runs-dir", "runs")
 
 
@@ -38,7 +38,7 @@ def test_the_document_names_every_file_and_line_to_write():
     assert set(DOCUMENT.moves) == set(OWN)
     changes = [change for change in DOCUMENT.changes if change.place == REGISTRY]
     added = [change.after.removeprefix(change.before) for change in changes]
-    assert added[:2] == ['    "random_k",\n', '    "delay_compensated",\n']
+    assert added[:2] == ['    "subsampling",\n', '    "delay_compensated",\n']
     assert len(added) == 3
 
 
@@ -48,15 +48,15 @@ def test_following_the_document_twice_is_following_it_once(copy):
     DOCUMENT.build_in(copy)
 
     assert (copy / REGISTRY).read_text(encoding="utf-8") == once
-    assert once.count("random_k") == 1
-    assert once.count("delay_compensated") == 1
+    assert once.count('    "subsampling",\n') == 1
+    assert once.count('    "delay_compensated",\n') == 1
 
 
 @pytest.mark.slow
 def test_the_laws_of_the_document_hold_beside_the_scenario_and_built_in(own, copy):
     """Each of its tests, as pytest runs them."""
     for done in (
-        run_in(own, *PYTEST, "--rootdir", str(own), "test_random_k.py", "test_delay_compensated.py"),
+        run_in(own, *PYTEST, "--rootdir", str(own), "test_subsampling.py", "test_delay_compensated.py"),
         in_copy(copy, *PYTEST, "--rootdir", str(copy), *LAWS),
     ):
         assert done.returncode == 0, done.stdout + done.stderr
@@ -66,14 +66,14 @@ def test_the_laws_of_the_document_hold_beside_the_scenario_and_built_in(own, cop
 @pytest.mark.slow
 def test_the_scenario_runs_with_the_file_beside_it_and_with_the_part_built_in_and_is_the_same(own, copy):
     """In simulation, to the same journal, whoever's the part is; its expectations are met."""
-    beside = run_in(own, "-m", "edgebed", "run", "random-k.yaml", *SIMULATED)
+    beside = run_in(own, "-m", "edgebed", "run", "subsampling.yaml", *SIMULATED)
     built_in = in_copy(copy, "-m", "edgebed", "run", SCENARIO, *SIMULATED)
 
     for done in (beside, built_in):
         assert done.returncode == 0, done.stdout + done.stderr
         assert "Both expectations are met." in done.stdout
     for trial in ("largest", "any"):
-        journals = [folder / f"runs/random-k/0001/{trial}/events.jsonl" for folder in (own, copy)]
+        journals = [folder / f"runs/subsampling/0001/{trial}/events.jsonl" for folder in (own, copy)]
         assert len({journal.read_bytes() for journal in journals}) == 1
 
 
@@ -83,7 +83,7 @@ def test_the_aggregation_trains_with_the_compression_and_survives_its_server(own
     option = "method.aggregation=delay_compensated:Aggregation"
     assert f"--variant any --set {option}" in DOCUMENT.text
     done = run_in(
-        own, "-m", "edgebed", "run", "random-k.yaml", "--runtime", "simulation", "--runs-dir", "others", "--variant",
+        own, "-m", "edgebed", "run", "subsampling.yaml", "--runtime", "simulation", "--runs-dir", "others", "--variant",
         "any", "--set", option, "--set", "faults=[{restart: server, at_update: 150}]", "--set",
         "checkpoints.every=50 updates", "--set", "server.durability=none",
     )  # fmt: skip
@@ -103,7 +103,7 @@ def test_a_wrong_setting_of_a_part_is_the_users_mistake(own, copy, option, says)
     """The message that the part's `Config` gives, with its place; beside the scenario as built in."""
     path = option.replace("name: delay-compensated", "name: delay_compensated:Aggregation")
     for done in (
-        run_in(own, "-m", "edgebed", "validate", "random-k.yaml", "--set", path),
+        run_in(own, "-m", "edgebed", "validate", "subsampling.yaml", "--set", path),
         in_copy(copy, "-m", "edgebed", "validate", SCENARIO, "--set", option),
     ):
         assert done.returncode == 2
@@ -114,13 +114,13 @@ def test_the_references_know_the_part(copy):
     """Generated from its `Config`."""
     done = in_copy(copy, "-m", "edgebed.scenario.reference", "markdown")
 
-    assert "### compression: `random-k`" in done.stdout
+    assert "### compression: `subsampling`" in done.stdout
     assert "Multiply what is sent by n / k" in done.stdout
 
 
 def test_the_example_is_as_short_as_it_says():
     """A method of some 70 lines."""
-    lines = DOCUMENT.files["random_k.py"].splitlines()
+    lines = DOCUMENT.files["subsampling.py"].splitlines()
 
     assert len(lines) <= 75
     assert max(map(len, lines)) <= 120
