@@ -30,7 +30,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "show": ("edgebed show quickstart", "edgebed show quickstart/0003 -v"),
     "report": ("edgebed report latest", "edgebed report quickstart --figures figures"),
     "watch": ("edgebed watch latest",),
-    "events": ("edgebed events latest --follow --kind fault", "edgebed events quickstart --node edge-0 --json"),
+    "events": (
+        "edgebed events latest --follow --kind fault",
+        "edgebed events quickstart --node edge-0 --json",
+        "edgebed events latest --follow --kind node --run ./notify.sh",
+    ),
     "logs": ("edgebed logs latest edge-0 --follow",),
     "export": ("edgebed export quickstart --format parquet --output tables",),
     "replay": ("edgebed replay quickstart --now",),

@@ -217,15 +217,26 @@ def events(
         list[str] | None,
         typer.Option("--kind", metavar="KIND", help="Only of this kind, e.g. fault. Repeatable.", show_default=False),
     ] = None,
+    command: Annotated[
+        str,
+        typer.Option(
+            "--run",
+            metavar="COMMAND",
+            help="Run this command for each of them, with the event as JSON on its standard input.",
+            show_default=False,
+        ),
+    ] = "",
     runs_dir: RunsDir = None,
 ) -> None:
     """Print what a run's journals say: seconds since the trial's launch, trial, node, what happened."""
+    from edgebed.cli.hook import runner_of
     from edgebed.reports.live.events import EventFilter, event_lines
 
     folder = _found(name, runs_dir)
     selection = EventFilter(trials=trials or (), nodes=nodes or (), kinds=kinds or ())
     with _ending_quietly():
-        put_lines(event_lines(folder, selection, json=json, follow=follow, pause=_flush_and_sleep))
+        tell = runner_of(command, say)
+        put_lines(event_lines(folder, selection, json=json, follow=follow, pause=_flush_and_sleep, tell=tell))
 
 
 def watch(name: RunName, *, verbose: Verbose = False, json: Json = False, runs_dir: RunsDir = None) -> None:

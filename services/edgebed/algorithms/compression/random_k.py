@@ -3,8 +3,8 @@
 The other selection of Shokri, Shmatikov 2015, Privacy-preserving deep learning, ACM CCS, beside that of the largest
 entries (top-k). Scaled by n / k the update is right on average: Konečný, McMahan, Yu, Richtárik, Suresh, Bacon 2016,
 Federated learning: strategies for improving communication efficiency, arXiv:1610.05492, "subsampling". With `residual`
-what is not sent is added the next time: Stich, Cordonnier, Jaggi 2018, Sparsified SGD with memory, NeurIPS. Differs from
-these: positions travel, where a seed would do.
+what is not sent is added the next time: Stich, Cordonnier, Jaggi 2018, Sparsified SGD with memory, NeurIPS. Differs
+from these: positions travel, where a seed would do.
 
 Shapes: n parameters; k = max(1, floor(n * fraction)).
 """

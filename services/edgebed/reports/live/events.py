@@ -111,8 +111,9 @@ def event_lines(
     json: bool = False,
     follow: bool = False,
     pause: Pause = time.sleep,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Iterator[str]:
-    """The entries of a run's journals as lines, as JSON or in words.
+    """The entries of a run's journals as lines, as JSON or in words; `tell` is called with each as JSON.
 
     With `follow` it also yields what is journaled until the run ends, with trials that begin meanwhile.
     ScenarioError, listing what there is, where the selection names something unknown.
@@ -126,6 +127,7 @@ def event_lines(
             trial = begun.setdefault(each.name, _Trial(each, selection))
             for t, line in trial.lines(is_last=is_last or each.name != there[-1].name):
                 yield write(trial.name, t, line)
+                tell(_as_json(trial.name, t, line))
 
 
 def _as_json(trial: str, _: float, line: bytes) -> str:
