@@ -3,7 +3,8 @@
 The models have the 7x7 stem of the publication, since their sizes are those of the post's table. That stem and its pool
 leave a single pixel of a CIFAR-10 image in the last stage, where eight of the nine weights of a 3x3 filter would then
 have no gradient at all; so images are enlarged four times, and the last stage sees 4x4 as in a network for CIFAR-10.
-With 1,000 classes the labels are random: a gradient's size depends on its shape, not on what is learnt.
+With 1,000 classes the labels are random: a gradient's size depends on its shape, not on what is learnt. Weights are
+those of a worker after an epoch of its own, and not of a whole training.
 
 Shapes: n parameters, without buffers.
 """
@@ -11,8 +12,9 @@ Shapes: n parameters, without buffers.
 import functools
 import itertools
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +28,8 @@ from edgebed.learning.network import Network
 from edgebed.wire.tensors import encode_pieces, payload_bytes
 
 Floats = NDArray[np.float32]
+Scope = Literal["tensor", "model"]
+"""Entries that share a scale where they become 8-bit integers."""
 SEED = 1
 SIDE = 32
 BATCH = 16
@@ -101,10 +105,12 @@ class Encoded:
 
     float32: int
     int8: int
-    int8_deflated: int
+    """Bytes with a scale for each tensor."""
+    deflated: Mapping[Scope, int]
+    """Bytes as 8-bit integers after deflate, by what shares a scale."""
     int8_entropy: float
-    """Bytes of the integers by a perfect code of single integers: the entropy of each tensor's, added up."""
-    selections: dict[float, Selection]
+    """Bytes by a perfect code of single integers: the entropy of each tensor's, added up; with a scale for each."""
+    selections: Mapping[float, Selection]
     """Selections by the share of the convolutions that is sent."""
 
     @property
@@ -140,9 +146,20 @@ def first_gradient(name: str) -> Encoded:
     return encoded(trainer.task, trainer.gradient(0), (*WARM_UP, KEPT) if name in TRAINED else (KEPT,))
 
 
+class Epoch(NamedTuple):
+    """What an epoch of a worker's own leaves, encoded."""
+
+    change: Encoded
+    """How far its weights went."""
+    gradient: Encoded
+    """Its gradient at the last step."""
+    weights: Encoded
+    """Its weights after that step."""
+
+
 @functools.cache
-def epoch(name: str) -> tuple[Encoded, Encoded]:
-    """The encoded change of a worker's weights in an epoch of its own, and its gradient at the last step."""
+def epoch(name: str) -> Epoch:
+    """The encoded vectors of a worker after an epoch of its own."""
     trainer = _Trainer((NETS | SMALL)[name])
     gone = np.zeros_like(trainer.theta)
     for step in range(STEPS):
@@ -150,7 +167,7 @@ def epoch(name: str) -> tuple[Encoded, Encoded]:
         moved = np.where(trainer.is_buffer, gradient, np.float32(LEARNING_RATE) * gradient)
         trainer.theta -= moved
         gone += moved
-    return encoded(trainer.task, gone), encoded(trainer.task, gradient)
+    return Epoch(*(encoded(trainer.task, vector, ()) for vector in (gone, gradient, trainer.theta)))
 
 
 class _Trainer:
@@ -182,7 +199,10 @@ def encoded(task: Task, vector: Floats, shares: tuple[float, ...] = (KEPT,)) -> 
     return Encoded(
         float32=parameters.nbytes,
         int8=_bytes(_pieces("int8", {}, shapes, parameters)),
-        int8_deflated=_bytes(_pieces("int8", {"deflate": True}, shapes, parameters)),
+        deflated={
+            scope: _bytes(_pieces("int8", {"scope": scope, "deflate": True}, shapes, parameters))
+            for scope in get_args(Scope)
+        },
         int8_entropy=_entropy_bytes(shapes, parameters),
         selections={share: selection(shapes, parameters, share) for share in shares},
     )

@@ -26,6 +26,8 @@ SETTINGS = [
     ("int8", {}),
     ("int8", {"rounding": "stochastic", "deflate": True}),
     ("int8", {"residual": True}),
+    ("int8", {"scope": "model"}),
+    ("int8", {"scope": "model", "residual": True, "deflate": True}),
     ("qsgd", {}),
     ("qsgd", {"levels": 1, "bucket": 3, "deflate": False}),
     ("sign", {}),

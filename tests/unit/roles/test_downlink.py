@@ -12,7 +12,10 @@ from edgebed.wire.tensors import decode_piece, split_frames
 
 SHAPES = [(4, 5), (3,)]
 SIZE = 23
-KINDS = [("int8", {}), ("top-k", {"fraction": 0.2}), ("qsgd", {}), ("sign", {}), ("none", {"values": "float16"})]
+KINDS = [
+    ("int8", {}), ("int8", {"scope": "model"}), ("top-k", {"fraction": 0.2}), ("qsgd", {}), ("sign", {}),
+    ("none", {"values": "float16"}),
+]  # fmt: skip
 
 
 def compressor(name, settings):
@@ -63,8 +66,8 @@ def test_the_server_knows_what_each_worker_has(name, given_settings, answered, s
 
 
 REACHING = [
-    ("int8", {}), ("top-k", {"fraction": 0.2}), ("qsgd", {"levels": 5, "bucket": 23}), ("qsgd", {"levels": 23}),
-    ("dgc", {"fraction": 0.1}),
+    ("int8", {}), ("int8", {"scope": "model"}), ("top-k", {"fraction": 0.2}), ("qsgd", {"levels": 5, "bucket": 23}),
+    ("qsgd", {"levels": 23}), ("dgc", {"fraction": 0.1}),
 ]  # fmt: skip
 
 

@@ -1,13 +1,15 @@
-"""8-bit integers with a scale for each tensor: every entry is sent, in a quarter of the bytes.
+"""8-bit integers with a scale for each tensor, or one for the model: every entry is sent, in a quarter of the bytes.
 
-Edgify 2019, Large batch training on edge devices, "F2I": floats to integers, then zip. The posts leave open how: here a
-tensor's largest magnitude becomes 127 and each entry the nearest integer, so zero stays zero. DEFLATE, the method of
-zip, is a switch. `rounding: stochastic` is right on average; with `residual` what rounding took away is added the next
-time (Seide et al. 2014, 1-bit stochastic gradient descent, Interspeech).
+Edgify 2019, Large batch training on edge devices, "F2I": floats to integers, then zip. The posts leave open how: here
+the largest magnitude of the entries that share a scale becomes 127 and each entry the nearest integer, so zero stays
+zero. With `scope: model` tensors of small entries become coarse, or nothing at all, and the integers pack better.
+DEFLATE, the method of zip, is a switch. `rounding: stochastic` is right on average; with `residual` what rounding took
+away is added the next time (Seide et al. 2014, 1-bit stochastic gradient descent, Interspeech).
 
-Shapes: n parameters in t tensors; (n,) int8 levels and (t,) float32 scales travel.
+Shapes: n parameters in t tensors; (n,) int8 levels and (t,) float32 scales travel, with `scope: model` a single one.
 """
 
+import math
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -15,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.compressor import Compressor, Floats, Form, Piece, Pieces, StepContext, checked, named
+from edgebed.algorithms.compressor import Compressor, Floats, Form, Piece, Pieces, Shapes, StepContext, checked, named
 from edgebed.algorithms.update import ModelUpdate
 
 LARGEST = 127
@@ -23,9 +25,11 @@ LARGEST = 127
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Every entry is sent as an 8-bit integer, with a scale for each tensor."""
+    """Every entry is sent as an 8-bit integer, with a scale for each tensor or for the model."""
 
     name: Literal["int8"] = "int8"
+    scope: Literal["tensor", "model"] = "tensor"
+    """Entries that share a scale: those of a tensor, or all of the model."""
     rounding: Literal["nearest", "stochastic"] = "nearest"
     """`stochastic`: up or down by chance, so that it is right on average."""
     residual: bool = False
@@ -40,11 +44,15 @@ class Compression(Compressor):
     travels = MappingProxyType(
         {
             "levels": "of all n entries, int8",
-            "scales": "of each tensor, float32",
+            "scales": "of each tensor, or one of the model, float32",
         }
     )
 
     config: Config
+
+    def __init__(self, config: Config, shapes: Shapes) -> None:
+        one_tensor = [(sum(math.prod(shape) for shape in shapes),)]
+        super().__init__(config, one_tensor if config.scope == "model" else shapes)
 
     @property
     def forms(self) -> tuple[Form, ...]:
@@ -85,7 +93,7 @@ def quantised(values: Floats, scale: np.float32, rng: np.random.Generator | None
         return np.zeros(len(values), np.int8)
     scaled = values / scale
     rounded = np.rint(scaled) if rng is None else np.floor(scaled + rng.random(len(scaled), np.float32))
-    levels: NDArray[np.int8] = np.clip(rounded, -LARGEST, LARGEST).astype(np.int8)
+    levels: NDArray[np.int8] = np.clip(rounded, -LARGEST, LARGEST, out=rounded).astype(np.int8)
     return levels
 
 

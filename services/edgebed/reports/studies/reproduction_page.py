@@ -60,9 +60,11 @@ doubling of the updates that is still to come is taken to change it no more than
 finding on all values that this leaves is not the same. *Consistent*: the row follows by arithmetic, or it compares
 with what this project worked out itself; it counts as no confirmation. A size says how many updates were run, and
 which share of the paper's that is where it is not all. *Detectable* is the difference from the claim, or from zero,
-that the row's test would find in eight of ten studies with as many seeds that scatter as much. A *cause* is a row in
-which one thing is switched, and the share of the difference that it accounts for; it counts where the interval of the
-share lies above one half, for runs as long as the paper's, and where it does not contradict the paper's words."""
+that the row's test would find in eight of ten studies with as many seeds that scatter as much. A row *beside* another
+measures its claim in another way, and does not count again. A *cause* is a row in which one thing is switched, and the
+share of the difference that it accounts for; it counts where less than half is left on either side, so where the
+interval of the share lies between one half and one and a half, for runs as long as the paper's, and where it does not
+contradict the paper's words."""
 
 TEST_SET = """\
 No images were set apart for validation: settings were tuned, runs stopped and best evaluations chosen by the test
@@ -271,7 +273,7 @@ def _cells(row: RowResult) -> tuple[Text, ...]:
         criterion_text(row.claim, row.unit),
         detectable_text(row.measured, row.unit) if row.is_tested else UNMEASURED,
         size,
-        Span(row.row, "code"),
+        (Span(row.row, "code"), *((", beside ", Span(row.beside, "code")) if row.beside else ())),
         codes(row.cells) or "computed",
     )
 
@@ -280,8 +282,6 @@ def _notes(row: RowResult, rows: Mapping[str, RowResult]) -> Iterator[str]:
     """Notes on a row's comparison."""
     if row.note:
         yield filled(row.note, rows)
-    if row.beside:
-        yield f"The claim of `{row.beside}`, measured in another way; it does not count again."
     if row.diverged:
         low, high = share_of(row.diverged, len(row.values))
         yield (

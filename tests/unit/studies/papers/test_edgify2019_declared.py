@@ -1,33 +1,58 @@
 """The declaration of Edgify 2019, and the arithmetic behind its rates and totals."""
 
 import math
+import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from edgify2019 import containers
+from edgify2019 import containers, totals
+from edgify2019.cells import CELLS, EPOCHS, LARGE_BATCH_EPOCHS, RESNET18_ROUNDS, ROUNDS
 from edgify2019.encodings import (
     KEPT,
     NETS,
     STEPS,
     WARM_UP,
+    Encoded,
+    Epoch,
+    Selection,
     encoded,
     parts_of,
     selection,
     task_of,
     total_bytes,
 )
-from edgify2019.paper import CELLS, EPOCHS, FOLLOWS, LARGE_BATCH_EPOCHS, PAPER, RESNET18_ROUNDS, ROUNDS, eight
+from edgify2019.measures import largest_distance, mean_distance
+from edgify2019.paper import PAPER
+from edgify2019.rates import FOLLOWS
 from edgify2019.weights import SEEDS, as_int8
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.algorithms.compression import dgc
 from edgebed.learning.models import registry as models
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.claims_text import claim_text
+from edgebed.studies.papers.paper import AtMost, Near
 
 FOLDER = Path(__file__).parents[4] / "scenarios/edgify2019"
 IMAGES = 50_000
+CLAIMS = (
+    "f2i-zip-weights-resnet18-10",
+    "factor-warm-up-eight-zip-resnet18-10",
+    "factor-warm-up-eight-resnet18-1000",
+    "loss-int8",
+    "loss-dgc",
+    "federated-int8-keeps",
+    "federated-int8-similar",
+    "accuracy-federated-resnet18",
+    "plateau-stalls",
+    "weights-lose",
+)
+"""The post's claims, by the rows that count for them."""
 
 
 def test_the_post_is_declared_without_mistakes() -> None:
@@ -83,16 +108,117 @@ def test_all_seeds_agree_by_chance_less_often_than_a_test_at_95_percent_errs() -
     assert PAPER.rows["weights-lose"].what.endswith(f"least of {len(SEEDS)} seeds")
 
 
+def test_each_claim_of_the_post_is_counted_once() -> None:
+    """Whatever else measures one of them stands beside the row that counts, and that is one of these or arithmetic."""
+    rows = {name: row for name, row in PAPER.rows.items() if row.claim and name not in containers.TABLE.rows}
+
+    assert [name for name, row in rows.items() if row.is_primary] == list(CLAIMS)
+    for name, row in rows.items():
+        if row.counts and name not in CLAIMS:
+            assert row.beside in CLAIMS, name
+        assert not rows.get(row.beside, row).beside
+
+
+def test_rows_beside_each_other_are_judged_alike() -> None:
+    """By one claim, or the page would find two things in one value."""
+    for name, row in PAPER.rows.items():
+        if row.beside:
+            assert row.claim == PAPER.rows[row.beside].claim, name
+
+
+def test_what_the_baseline_has_may_be_passed_but_the_same_accuracy_may_not() -> None:
+    """Large batch achieves the baseline's accuracy, federated learning has the same one; half a point bounds both."""
+    trials: Any = {
+        name: SimpleNamespace(summary=SimpleNamespace(final_accuracy=accuracy))
+        for name, accuracy in (("large-batch", 0.7), ("large-batch-int8", 0.71), ("large-batch-dgc", 0.68),
+                               ("federated", 0.7), ("federated-int8", 0.71))
+    }  # fmt: skip
+    found = {name: PAPER.rows[name] for name in ("loss-int8", "loss-dgc", "federated-int8-keeps")}
+    assert {name: row.measure(trials) for name, row in found.items()} == {
+        "loss-int8": pytest.approx(-1), "loss-dgc": pytest.approx(2), "federated-int8-keeps": pytest.approx(1)
+    }  # fmt: skip
+    assert found["loss-int8"].claim == found["loss-dgc"].claim == AtMost(value=0.5, published=0.0)
+    assert found["federated-int8-keeps"].claim == Near(value=0.0, tolerance=0.5)
+
+
 def test_what_follows_from_arithmetic_or_was_worked_out_here_confirms_nothing() -> None:
     """Four rates of floats over bytes, two factors that a batch size was chosen for, and four rates not of the post."""
     claimed = {name: row for name, row in PAPER.rows.items() if row.claim and name not in containers.TABLE.rows}
 
     assert [name for name, row in claimed.items() if not row.counts] == [
-        *(f"{kind}-{net}" for net in NETS for kind in ("f2i", "dgc")),
+        *(f"{kind}-{net}" for kind in ("f2i", "dgc") for net in NETS),
         "factor-published-resnet18-10",
         "factor-published-resnet18-1000",
     ]
     assert {claim_text(claimed[f"dgc-{net}"].claim, "x") for net in NETS} == {"–"}
+
+
+def test_the_stated_seeds_are_those_of_the_tables() -> None:
+    """Eleven where half a point is to be told; tables that need no run state none."""
+    stated = {table.title: table.seeds for table in PAPER.tables}
+
+    assert stated.pop("Accuracy") == 11
+    assert stated.pop("A hundred epochs of an eighth of the images") == 4
+    assert stated.pop("Large batch in containers") == 5
+    assert {title for title, seeds in stated.items() if not seeds} == {
+        "The networks", "F2I and zip", "DGC", "Data uploaded by a device"
+    }  # fmt: skip
+    assert set(stated.values()) == {0, 3}
+
+
+def test_rows_of_a_smaller_network_or_of_a_worker_alone_are_no_whole_setting() -> None:
+    """Only the post's network with its workers is, whose row is shorter, and the networks themselves."""
+    assert [table.title for table in PAPER.tables if not table.is_smaller] == [
+        "The networks", "Federated learning with the post's network"
+    ]  # fmt: skip
+    trials = load_scenario(FOLDER / "accuracy.yaml").trials
+    for table in PAPER.tables:
+        for cell in {cell for row in table.rows.values() for cell in row.cells}:
+            assert table.is_smaller == (trials[CELLS[cell].variant].task.model == "resnet8")
+
+
+@pytest.mark.parametrize("name", ["large-batch-int8", "federated-int8"])
+def test_one_scale_for_the_model_is_one_switch(name: str) -> None:
+    """All else is as in the variant with a scale for each tensor."""
+    trials = load_scenario(FOLDER / "accuracy.yaml").trials
+    one, own = trials[f"{name}-model-scale"], trials[name]
+    assert one.method.parts["compression"].settings == own.method.parts["compression"].settings | {"scope": "model"}
+    for part in ("aggregation", "local_work"):
+        assert one.method.parts[part] == own.method.parts[part]
+    assert (one.task, one.stop, one.evaluation, one.num_workers) == (
+        own.task,
+        own.stop,
+        own.evaluation,
+        own.num_workers,
+    )
+
+
+def test_dgc_as_the_post_describes_it_clips_and_takes_a_sample() -> None:
+    """Of one hundredth, which is what a sample is; all else is as in the variant that does neither."""
+    trials = load_scenario(FOLDER / "accuracy.yaml").trials
+    clipped, plain = trials["large-batch-dgc-clipped"], trials["large-batch-dgc"]
+    settings, of_plain = (each.method.parts["compression"].settings for each in (clipped, plain))
+    assert dgc.SAMPLE == 0.01
+    assert settings["clip"] > 0
+    assert settings == of_plain | {"selection": "sampled", "clip": settings["clip"]}
+    assert (of_plain["selection"], of_plain["clip"]) == ("exact", None)
+    assert (clipped.task, clipped.method.parts["aggregation"]) == (plain.task, plain.method.parts["aggregation"])
+
+
+def test_texts_have_no_measured_figures() -> None:
+    """A value stands in a row; headlines and causes name the row in braces."""
+    texts = [headline.found for headline in PAPER.headlines]
+    texts += [row.cause.text for row in PAPER.rows.values() if row.cause]
+    assert not [text for text in texts if re.search(r"[0-9]\.[0-9]", re.sub(r"\{[^}]*\}", "", text))]
+
+
+def test_the_page_says_that_its_images_were_compressed_again() -> None:
+    """Every line reads a copy that is not the published files."""
+    assert "re-compressed" in PAPER.text
+    for table in PAPER.tables:
+        assert "CIFAR-10" not in table.text.replace("CIFAR-10,\nre-compressed", "").replace(
+            "CIFAR-10, re-compressed", ""
+        )
 
 
 @pytest.mark.parametrize(
@@ -123,7 +249,7 @@ def test_what_is_sent_of_resnet_18_is_counted() -> None:
 
     assert found.float32 == 4 * 11_181_642
     assert found.int8 == 11_181_642 + 4 * sum(not tensor.kept for tensor in task.layout)
-    assert found.int8_deflated < found.int8
+    assert found.deflated["tensor"] < found.int8
     assert found.dgc.chosen == sum(each // 1000 for each in convolutions) == 11_155
     assert found.dgc.whole == 9_600 + 5_130
     assert found.dgc.eight_bytes == 8 * 11_155 + 4 * 14_730
@@ -158,9 +284,84 @@ def test_more_is_sent_the_larger_the_share() -> None:
 
     assert [each.chosen for each in found] == [2304, 576, 144, 36, 9]
     assert {each.whole for each in found} == {352}
-    for size in (eight, lambda each: each.ours_bytes, lambda each: each.eight_deflated_bytes):
+    for size in (totals.eight, totals.ours, totals.ours_zip, totals.eight_zip):
         sizes = [size(each) for each in found]
         assert sizes == sorted(sizes, reverse=True)
+
+
+def test_one_scale_makes_tensors_of_small_entries_coarse_and_so_smaller() -> None:
+    """Encoded for real; integers that all fit one scale take as many bytes by either."""
+    task = task_of(NETS["resnet18-10"])
+    layout = task.layout[:1]
+    task = msgspec.structs.replace(task, layout=(*layout, *(msgspec.structs.replace(layout[0], name="b"),)))
+    size = layout[0].size
+    vector = np.random.default_rng(1).laplace(size=2 * size).astype(np.float32)
+    alike, apart = encoded(task, vector, ()), encoded(task, np.append(vector[:size], vector[size:] / 1000), ())
+
+    assert alike.deflated["model"] == pytest.approx(alike.deflated["tensor"], rel=0.05)
+    assert apart.deflated["model"] < 0.6 * apart.deflated["tensor"]
+    assert apart.deflated["tensor"] == pytest.approx(alike.deflated["tensor"], rel=0.01)
+    assert apart.float32 == 8 * size
+    assert apart.selections == {}
+
+
+ENTRIES = 64_000
+"""Entries of convolutions, so many that each share of them is a whole number."""
+
+
+def sizes(**deflated: int) -> Encoded:
+    """A vector of 800 floats whose integers take so many bytes; an entry that is selected takes six after zip."""
+    chosen = {
+        share: Selection(
+            chosen=int(share * ENTRIES), whole=1, ours_bytes=1, ours_deflated_bytes=1,
+            eight_deflated_bytes=6 * int(share * ENTRIES),
+        )
+        for share in (*WARM_UP, KEPT)
+    }  # fmt: skip
+    return Encoded(float32=3200, int8=804, deflated=deflated, int8_entropy=1, selections=chosen)
+
+
+@pytest.mark.parametrize("name", ["resnet18-10", "resnet18-1000"])
+def test_factors_are_those_of_the_totals_that_their_names_say(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Federated learning's over large batch's with 10 classes, else the other way round; the warm-up in four epochs."""
+    first, change, weights = sizes(), sizes(tensor=700, model=300), sizes(tensor=600, model=500)
+    monkeypatch.setattr(totals, "first_gradient", lambda _: first)
+    monkeypatch.setattr(totals, "epoch", lambda _: Epoch(change, change, weights))
+    values: dict[str, Any] = {key.removesuffix(f"-{name}"): row.measure({}) for key, row in PAPER.rows.items()
+                              if key.endswith(f"-{name}") and key.startswith(("factor", "total"))}  # fmt: skip
+    zipped = name == "resnet18-10"
+    own, entry, whole = ("eight-zip", 6, 0) if zipped else ("eight", 8, 4)
+    later, zipped_later = (96 * STEPS * (each * 64 + more) for each, more in ((entry, whole), (6, 0)))
+    first_four = sum(map(int, np.multiply(WARM_UP, ENTRIES)))
+    warm_up = STEPS * (entry * first_four + 4 * whole)
+
+    def factor(together: float, apart: float) -> float:
+        return together / apart if zipped else apart / together
+
+    assert values[f"factor-{own}"] == pytest.approx(factor(150 * 700, later / 0.96))
+    assert values[f"factor-warm-up-{own}"] == pytest.approx(factor(150 * 700, later + warm_up))
+    assert values[f"factor-warm-up-{own}-model-scale"] == pytest.approx(factor(150 * 300, later + warm_up))
+    assert values[f"factor-{own}-weights-model-scale"] == pytest.approx(factor(150 * 500, later / 0.96))
+    assert values["factor-published"] == pytest.approx(factor(150 * 400, 100 * STEPS * (8 * 64 + 4)))
+    assert values["total-federated-weights-model-scale"] == 150 * 500
+    assert values["total-large-batch-warm-up-zip"] == zipped_later + STEPS * 6 * first_four
+
+
+def curve(versions: list[int], accuracies: list[float]) -> Any:
+    """A finished trial with these evaluations."""
+    evaluations = SimpleNamespace(version=np.array(versions), accuracy=np.array(accuracies, np.float32))
+    return SimpleNamespace(evaluations=evaluations)
+
+
+def test_the_distance_of_two_curves_leaves_out_the_first_weights() -> None:
+    """Mean and largest over what both evaluated, in points, on either side."""
+    trials = {"a": curve([0, 4, 8, 12], [0.5, 0.1, 0.4, 0.3]), "b": curve([0, 4, 8, 16], [0.1, 0.2, 0.1, 0.9])}
+
+    for one, other in (("a", "b"), ("b", "a")):
+        assert mean_distance(one, other)(trials) == pytest.approx(20)
+        assert largest_distance(one, other)(trials) == pytest.approx(30)
+    assert mean_distance("a", "a")(trials) == 0
+    assert mean_distance("a", "b")(trials | {"b": curve([0], [0.1])}) is None
 
 
 @given(st.lists(st.floats(-1e3, 1e3, width=32), min_size=3, max_size=40))
