@@ -76,6 +76,6 @@ TUNED = {
     "esgd-50-tuned": "eSGD, 50 % dropped, magnitudes, a learning rate that stays",
     "esgd-87-tuned": "eSGD, 87.5 % dropped, magnitudes, a learning rate that stays",
 }
-"""Both switches at a time, in words."""
+"""Methods with two switches at a time, in words."""
 VARIANTS = {*TUNED, *PRINTED.values(), *(cell for reading in READINGS for cell in reading.cells.values())}
 CELLS = {name: Cell(scenario="tables.yaml", variant=name, scale=SCALE) for name in sorted(VARIANTS)} | containers.CELLS

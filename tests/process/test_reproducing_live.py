@@ -38,6 +38,7 @@ PAPER = Paper(
     tables=(
         Table(
             title="Rates",
+            seeds=1,
             rows={
                 cell: Row(what=f"Rate, {cell}", cells=(cell,), measure=updates_per_s(cell), unit="updates/s")
                 for cell in ("live", "virtual")

@@ -41,12 +41,13 @@ PAPER = Paper(
     text="It is *tiny*.",
     window=2,
     cells={
-        "asgd": Cell(scenario="digits.yaml", variant="asgd", seeds=2),
-        "adacomp": Cell(scenario="digits.yaml", variant="adacomp", scale=0.5, seeds=2),
+        "asgd": Cell(scenario="digits.yaml", variant="asgd"),
+        "adacomp": Cell(scenario="digits.yaml", variant="adacomp", scale=0.5),
     },
     tables=(
         Table(
             title="Table 1: accuracy",
+            seeds=2,
             text="Of the last model.",
             rows={
                 "asgd": Row(
@@ -62,6 +63,7 @@ PAPER = Paper(
         ),
         Table(
             title="Table 2: bytes",
+            seeds=2,
             rows={
                 "push": Row(
                     what="A push of AdaComp", cells=("adacomp",), unit="bytes",

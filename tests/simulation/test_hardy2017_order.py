@@ -10,14 +10,14 @@ from edgebed.running.run import without_report
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, runs_of_rows
 from edgebed.studies.cells.result_cache import ResultCache
 from edgebed.studies.cells.running_cells import CellRunner
-from edgebed.studies.papers.paper import Cell
+from edgebed.studies.papers.paper import Cell, read_as
 from edgebed.studies.reproduction.reproduction import evaluate
 
 SCALE = 0.01
 """2,500 updates. AdaComp 0.1 and 0.01, and ASGD and Comp-ASGD 0.1, are still too close: their order differs from
 seed to seed, so that one of each is run."""
 NAMES = ("adacomp-0.01", "asgd", "comp-asgd-0.01")
-ROWS = [f"exponential-{name}" for name in NAMES]
+ROWS = [read_as(f"accuracy-{name}", "exponential pauses") for name in NAMES]
 
 
 def measured_seldom(cell: Cell) -> Cell:
@@ -47,8 +47,7 @@ def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path:
     assert runner.failed == {}
 
     reproduction, _ = evaluate(cells, tmp_path, kept, ROWS, size, print)
-    measured = {row.row: row.measured for rows in reproduction.tables.values() for row in rows if row.row in ROWS}
-    assert [name for name in ROWS if measured[name] is None] == []
+    assert [name for name in ROWS if reproduction.rows[name].measured is None] == []
 
     late = {run.cell.removesuffix("-exponential"): late_accuracy(kept, run) for run in runs}
     assert sorted(late, key=late.__getitem__, reverse=True) == list(NAMES), late

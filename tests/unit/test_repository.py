@@ -24,7 +24,7 @@ MAPS = ("ARCHITECTURE.md", "docs/decisions.md", "CONTRIBUTING.md")
 """They say where things are."""
 ARCHITECTURE_LINES_MAX = 150  # two pages; what does not fit is a decision
 MODULE_LINES_MAX = 600  # beyond this, ask whether it is one thing
-FILE_BYTES_MAX = 1 << 20
+FILE_BYTES_MAX = 2 << 20
 NOUNLESS = re.compile(r"(Of|Those|That|Both|The same|Likewise|These|Whom)\b")
 """Beginnings of a docstring that refer to what a reader of this one sentence does not see."""
 

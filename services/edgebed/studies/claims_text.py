@@ -63,7 +63,11 @@ def criterion_text(claim: Claim | None, unit: Unit) -> str:
             return UNMEASURED
         case Sign():
             within = f"; equal within {value_text(claim.margin, unit).removeprefix('+')}" if claim.margin else ""
-            return f"{'above' if claim.sign > 0 else 'below'} 0{within}"
+            side = f"{'above' if claim.sign > 0 else 'below'} 0"
+            if claim.sizes is None:
+                return f"{side}{within}"
+            low, high = claim.sizes
+            return f"{_bare(low, unit)} to {value_text(high, unit)}; in direction {side}{within}"
         case AtLeast() | Never():
             return claim_text(claim, unit)
         case AtMost():

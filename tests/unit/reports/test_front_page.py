@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -13,7 +14,8 @@ from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.markdown import to_markdown, write
 from edgebed.reports.writing.page import Figures, Page, Section
 from edgebed.studies.cells.result_cache import RunResult
-from edgebed.studies.papers.paper import Cause, Headline
+from edgebed.studies.papers.paper import Headline
+from edgebed.studies.reproduction.causes import CauseResult
 from edgebed.studies.reproduction.findings import judge
 from edgebed.studies.reproduction.reproduction import CellResult, Reproduction, RowResult
 
@@ -27,15 +29,32 @@ PAPER = replace(
 )
 
 
-def result_of(name: str, values: dict[int, float | None], cause: Cause | None = None) -> RowResult:
+def result_of(name: str, values: dict[int, float | None], **settings: Any) -> RowResult:
     """A row of the tiny paper with these values."""
     row = PAPER.rows[name]
-    measured, finding = judge(row, values)
-    return RowResult(
+    measured, finding, size, _ = judge(row, values)
+    result = RowResult(
         row=name, what=row.what, cells=row.cells, unit=row.unit, paper="the claim", claim=row.claim, measured=measured,
-        values=values, finding=finding, is_tested=finding is not None, resolution=0.0, seeds_wanted=3,
-        updates=(1200, 1200), share=(1.0, 1.0), cause=cause,
+        values=values, finding=finding, size=size, is_tested=finding is not None, resolution=0.0, seeds_wanted=3,
+        updates=(1200, 1200), share=(1.0, 1.0), is_primary=row.is_primary, beside=row.beside,
     )  # fmt: skip
+    return structs.replace(result, **settings)
+
+
+def one_of(*rows: RowResult) -> Reproduced:
+    """A paper of which nothing but these rows is known."""
+    return Reproduced(PAPER, Reproduction(paper="tiny", tables={"T": rows}, cells=()), Page(name="tiny", parts=[]))
+
+
+def counted(*rows: RowResult) -> dict[str, int]:
+    """The line of a paper on the front page, by column, without what is zero."""
+    text = to_markdown(front_page([one_of(*rows)._replace(paper=replace(PAPER, headlines=()))]))
+    head, line = (
+        [cell.strip() for cell in found.strip("|").split("|")]
+        for found in text.splitlines()
+        if found.startswith(("| paper |", "| [tiny]"))
+    )
+    return {name: int(count) for name, count in zip(head[1:], line[1:], strict=True) if count != "0"}
 
 
 def run_of(seed: int) -> RunResult:
@@ -52,7 +71,7 @@ def reproduced() -> Reproduced:
     tables = {
         "Table 1: accuracy": (
             result_of("asgd", {1: 80.0, 2: 81.0, 3: 80.5}),
-            result_of("difference", {1: 3.0, 2: 3.1, 3: 2.9}, cause=Cause("It is tiny.")),
+            result_of("difference", {1: 3.0, 2: 3.1, 3: 2.9}, cause=CauseResult(text="It is tiny.", row="push")),
         ),
         "Table 2: bytes": (result_of("push", {}), result_of("perfect", {})),
     }
@@ -72,12 +91,111 @@ def test_the_front_page_counts_what_is_decided_and_explained(reproduced: Reprodu
     """Claims alone count; then each headline with its sentence, its rows and its chart."""
     text = to_markdown(front_page([reproduced], others=["links"]))
 
-    assert "| [tiny](tiny.md) | 3 | 1 | 1 | 1 | 0 | 1 |" in text
+    assert "| [tiny](tiny.md) | 3 | 1 | 0 | 0 | 0 | 1 | 1 | 1 |" in text
     assert "### It learns.\n\nIt does, *slowly*." in text
     assert "| ASGD | the claim | 80.50 % (79.26 to 81.74, 3 seeds) | reproduced |" in text
     assert f"![{CURVE}](tiny/accuracy-over-updates.svg)" in text
     assert "| No mistake | the claim | – | not run |" in text
     assert "[links](links.md)" in text
+
+
+BY_SEED = {1: 80.0, 2: 81.0, 3: 80.5}
+
+
+@pytest.mark.parametrize(
+    ("settings", "way"),
+    [
+        ({"finding": "reproduced"}, "as published"),
+        ({"finding": "reproduced", "is_whole": False}, "smaller"),
+        ({"finding": "in direction", "size": "smaller"}, "in direction"),
+        ({"finding": "in direction", "size": "larger", "is_whole": False}, "in direction"),
+        ({"finding": "differs"}, "not"),
+        ({"finding": "equal"}, "not"),
+        ({"finding": "not distinguishable"}, "not decided"),
+        ({"finding": "so far inside"}, "not decided"),
+        ({"finding": "so far outside"}, "not decided"),
+        ({"finding": None}, "not decided"),
+        ({"values": {}, "measured": None, "finding": None}, "not decided"),
+        ({"values": {1: 80.0, 2: 81.0}, "finding": "reproduced"}, "not decided"),
+        ({"values": {1: 80.0}, "finding": "reproduced", "is_tested": False}, "as published"),
+    ],
+)
+def test_a_claim_counts_in_one_way(settings: dict[str, Any], way: str) -> None:
+    """By its finding and its size; two seeds decide nothing where seeds decide."""
+    assert counted(structs.replace(result_of("asgd", BY_SEED), **settings)) == {"claims": 1, way: 1}
+
+
+@pytest.mark.parametrize("finding", ["differs", "equal"])
+@pytest.mark.parametrize(
+    ("beside", "way"),
+    [
+        ({"finding": "reproduced"}, "another reading"),
+        ({"finding": "reproduced", "is_whole": False}, "another reading"),
+        ({"finding": "in direction"}, "another reading"),
+        ({"finding": "reproduced", "values": {1: 80.0, 2: 81.0}}, "not"),
+        ({"finding": "reproduced", "beside": "push"}, "not"),
+        ({"finding": "differs"}, "not"),
+        ({"finding": "so far inside"}, "not"),
+        ({"finding": "consistent"}, "not"),
+        ({"finding": None}, "not"),
+    ],
+)
+def test_what_is_missed_as_printed_may_be_met_by_another_reading(
+    finding: str, beside: dict[str, Any], way: str
+) -> None:
+    """One of that claim, which is decided; where the first reading meets the claim, others make no difference."""
+    other = structs.replace(result_of("difference", BY_SEED, is_primary=False), **{"beside": "asgd"} | beside)
+
+    assert counted(result_of("asgd", BY_SEED, finding=finding), other) == {"claims": 1, way: 1}
+    assert counted(result_of("asgd", BY_SEED), other) == {"claims": 1, "as published": 1}
+    assert counted(result_of("asgd", BY_SEED, finding="so far outside"), other) == {"claims": 1, "not decided": 1}
+
+
+def test_a_claim_that_three_rows_measure_is_counted_once() -> None:
+    """And a row without a claim not at all."""
+    others = [result_of("difference", BY_SEED, row=name, is_primary=False, beside="asgd") for name in "ab"]
+
+    assert counted(result_of("asgd", BY_SEED), *others, result_of("push", BY_SEED)) == {
+        "claims": 1,
+        "as published": 1,
+    }  # fmt: skip
+    assert counted(result_of("asgd", BY_SEED), result_of("difference", BY_SEED)) == {
+        "claims": 2,
+        "as published": 1,
+        "not": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("finding", "why_not", "explained"),
+    [
+        ("differs", "", True),
+        ("equal", "", True),
+        ("differs", "it was not tried", False),
+        ("so far outside", "", False),
+        ("reproduced", "", False),
+    ],
+)
+def test_a_claim_is_explained_where_it_is_missed_and_its_cause_counts(
+    finding: str, why_not: str, explained: bool
+) -> None:
+    """Whether another reading meets it or not."""
+    row = result_of("asgd", BY_SEED, finding=finding, cause=CauseResult(text="So.", row="push", why_not=why_not))
+    beside = result_of("difference", BY_SEED, finding="reproduced", is_primary=False, beside="asgd")
+
+    for rows in ((row,), (row, beside)):
+        assert counted(*rows).get("explained", 0) == explained
+    assert "explained" not in counted(structs.replace(row, cause=None))
+    assert "explained" not in counted(structs.replace(row, values={1: 80.0, 2: 81.0}))
+
+
+def test_a_headlines_sentence_has_the_values_of_its_rows() -> None:
+    """Of those that it names in braces, whichever table they are in."""
+    headline = Headline(claim="It learns.", rows=("asgd",), found="To {asgd}, with {push}, or {perfect}.")
+    found = one_of(*(result_of(name, values) for name, values in (("asgd", BY_SEED), ("push", {}), ("perfect", {}))))
+    text = to_markdown(front_page([found._replace(paper=replace(PAPER, headlines=(headline,)))]))
+
+    assert "To 80.50 %, with –, or –." in text
 
 
 def test_charts_of_a_papers_page_are_not_written_twice(reproduced: Reproduced, tmp_path: Path) -> None:

@@ -143,6 +143,6 @@ def test_two_that_reach_it_at_the_same_evaluation_do_not_contradict_that_one_tak
     value = row.measure(trials)
 
     assert (value, resolution(row.measure, trials)) == (1.0, 1.0)
-    _, found = judge(row, {1: value, 2: value}, resolution=resolution(row.measure, trials))
-    assert found == "not distinguishable"
-    assert judge(row, {1: value, 2: value})[1] == "differs"
+    found = judge(row, {1: value, 2: value}, resolution=resolution(row.measure, trials))
+    assert found.finding == "not distinguishable"
+    assert judge(row, {1: value, 2: value}).finding == "differs"

@@ -7,7 +7,7 @@ import pytest
 from tiny_paper import tiny_paper
 
 from edgebed.studies.cells.cells import CellRun, CellSpec
-from edgebed.studies.papers.paper import Near
+from edgebed.studies.papers.paper import Near, Reading
 from edgebed.studies.reproduction.budget import (
     UNKNOWN_S,
     Candidate,
@@ -47,10 +47,23 @@ def test_a_row_that_confirms_nothing_is_worth_nothing() -> None:
     assert set(worths(paper, ["own"], done=()).values()) == {0.0}
 
 
-def test_a_row_whose_runs_are_too_short_is_worth_nothing() -> None:
-    """Its runs may decide another one."""
-    names = ["push", "difference"]
-    assert worths(PAPER, names, done=ASGD, too_short=["difference"]) == dict.fromkeys(ADACOMP, 0.0)
+def test_another_way_to_measure_a_claim_is_worth_nothing() -> None:
+    """Nor is a reading of a table: a claim counts once, by the row that was named for it."""
+    (table, *_), row = PAPER.tables, PAPER.rows["difference"]
+    rows = {**table.rows, "again": dataclasses.replace(row, beside="difference")}
+    halved = Reading(name="halved", text="Half of the updates.", cells={"asgd": "adacomp"})
+    paper = dataclasses.replace(PAPER, tables=(dataclasses.replace(table, rows=rows, readings=(halved,)),))
+
+    assert set(worths(paper, ["again", "asgd:halved"], done=()).values()) == {0.0}
+    assert worths(paper, paper.rows, done=()) == worths(PAPER, ["asgd", "difference"], done=())
+
+
+def test_a_row_is_worth_the_seeds_that_its_table_states() -> None:
+    """Whatever the first ones show: with fewer nothing would be found."""
+    (table, *_) = PAPER.tables
+    paper = dataclasses.replace(PAPER, tables=(dataclasses.replace(table, seeds=4),))
+
+    assert worths(paper, ["asgd"], done=ASGD) == dict.fromkeys([CellRun("asgd", 1.0, seed) for seed in (3, 4)], 1 / 2)
 
 
 def test_the_last_run_that_a_row_lacks_decides_it() -> None:

@@ -32,6 +32,13 @@ def cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PaperCells:
     return PaperCells(tiny_paper())
 
 
+def with_push(cells: PaperCells, **settings: object) -> PaperCells:
+    """Cells of the tiny paper with other settings of its row `push`."""
+    first, second = cells.paper.tables
+    rows = second.rows | {"push": dataclasses.replace(second.rows["push"], **settings)}
+    return PaperCells(dataclasses.replace(cells.paper, tables=(first, dataclasses.replace(second, rows=rows))))
+
+
 def runner_in(cells: PaperCells, root: Path, tell: Callable[[str], None]) -> CellRunner:
     """One that goes on with what is there, none of it kept elsewhere."""
     kept = ResultCache(cells, root / "kept")
@@ -355,9 +362,7 @@ def test_a_run_whose_journal_is_gone_measures_nothing(cells: PaperCells, tmp_pat
 def test_a_measure_that_fails_is_named_with_its_row(cells: PaperCells, tmp_path: Path) -> None:
     """It is the mistake of whoever wrote the paper's file."""
     completed_run(cells, CellRun("adacomp", 0.5, 1), tmp_path)
-    cells.paper.tables[1].rows["push"] = dataclasses.replace(
-        cells.paper.rows["push"], measure=lambda trials: trials["adacomp"].nothing
-    )
+    cells = with_push(cells, measure=lambda trials: trials["adacomp"].nothing)
     with pytest.raises(ScenarioError, match=r"row push, seed 1: its measure failed: AttributeError.*nothing"):
         evaluate(cells, tmp_path, ResultCache(cells, tmp_path / "kept"), (), Size(), print)
 
@@ -368,9 +373,7 @@ def test_too_little_of_what_grows_contradicts_nothing_in_a_smaller_run(
 ) -> None:
     """Bytes until the best accuracy are the more, the longer a run is; those of a push are not."""
     completed_run(cells, CellRun("adacomp", 0.5, 1), tmp_path)
-    cells.paper.tables[1].rows["push"] = dataclasses.replace(
-        cells.paper.rows["push"], claim=AtLeast(value=1e12), with_updates=over_updates, exact=True
-    )
+    cells = with_push(cells, claim=AtLeast(value=1e12), with_updates=over_updates, exact=True)
     found, _ = evaluate(cells, tmp_path, ResultCache(cells, tmp_path / "kept"), (), Size(), print)
     (push,) = [row for rows in found.tables.values() for row in rows if row.row == "push"]
     assert push.finding == finding
@@ -383,10 +386,9 @@ def test_what_may_turn_is_not_bounded_by_how_it_changed(
     """Though it has changed little in the last doubling, and the accuracies have levelled off."""
     for seed in (1, 2):
         completed_run(cells, CellRun("adacomp", 0.5, seed), tmp_path, [0.9 - 0.8 * 0.5**k for k in range(33)])
-    cells.paper.tables[1].rows["push"] = dataclasses.replace(
-        cells.paper.rows["push"], measure=accuracy("adacomp"), claim=Near(value=90.0, tolerance=1.0),
-        with_updates=over_updates,
-    )  # fmt: skip
+    cells = with_push(
+        cells, measure=accuracy("adacomp"), claim=Near(value=90.0, tolerance=1.0), with_updates=over_updates
+    )
     found, _ = evaluate(cells, tmp_path, ResultCache(cells, tmp_path / "kept"), (), Size(), print)
     (push,) = [row for rows in found.tables.values() for row in rows if row.row == "push"]
     assert push.finding == finding

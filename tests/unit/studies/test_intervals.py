@@ -16,12 +16,17 @@ from edgebed.studies.statistics import (
     interval,
     paired,
     paired_ratio,
+    predicted,
     probability_below_one,
+    ratio_of_means,
+    share_of,
 )
 
 VALUES = st.lists(st.floats(-100, 100), min_size=2, max_size=12)
 POSITIVE = st.dictionaries(st.integers(1, 20), st.floats(0.01, 1e9), min_size=2, max_size=12)
 DRAWS = 2000
+WITHIN_CHANCE = 3 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / DRAWS)
+"""Of so many samples, three standard deviations of the share of those that an interval covers."""
 
 
 @pytest.mark.parametrize("seeds", [3, 5, 10])
@@ -30,7 +35,7 @@ def test_the_interval_covers_the_true_mean_as_often_as_it_says(seeds):
     draw = np.random.default_rng(seeds)
     found = [interval(draw.normal(98.6, 0.2, seeds).tolist()) for _ in range(DRAWS)]
     covered = sum(each.low <= 98.6 <= each.high for each in found) / DRAWS
-    assert covered == pytest.approx(CONFIDENCE, abs=3 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / DRAWS))
+    assert covered == pytest.approx(CONFIDENCE, abs=WITHIN_CHANCE)
 
 
 def test_a_known_interval():
@@ -155,3 +160,93 @@ def test_the_probability_that_one_is_below_the_other():
     assert probability_below_one(ones, others) == pytest.approx(1 - test.pvalue)
     assert probability_below_one(others, ones) == pytest.approx(test.pvalue)
     assert (probability_below_one(ones, ones), probability_below_one(ones, {1: 5.0})) == (0.5, None)
+
+
+@pytest.mark.parametrize(("seeds", "runs"), [(3, 1), (5, 3), (4, 20)])
+def test_the_mean_of_further_runs_lies_where_it_is_expected_as_often_as_it_says(seeds, runs):
+    """Of 2,000 pairs of samples of one normal distribution, within chance (3 sigma)."""
+    draw = np.random.default_rng(10 * seeds + runs)
+    covered = 0
+    for _ in range(DRAWS):
+        ours, theirs = draw.normal(98.6, 0.2, seeds), draw.normal(98.6, 0.2, runs)
+        expected = predicted(interval(ours.tolist()), runs)
+        covered += expected.low <= theirs.mean() <= expected.high
+    assert covered / DRAWS == pytest.approx(CONFIDENCE, abs=WITHIN_CHANCE)
+
+
+def test_a_known_prediction():
+    """The textbook's t s sqrt(1/n + 1/m), on both sides; one seed predicts nothing beside its value."""
+    found = predicted(interval([1.0, 2.0, 3.0]), 2)
+    half = 4.3026527 * math.sqrt(1 / 3 + 1 / 2)
+    assert (found.mean, found.low, found.high) == pytest.approx((2.0, 2.0 - half, 2.0 + half))
+    assert predicted(interval([2.0]), 1).ends == (2.0, 2.0)
+
+
+@given(VALUES, st.integers(1, 9))
+def test_more_runs_scatter_less_and_never_less_than_the_mean_is_known(values, runs):
+    """The mean of very many is where the interval of the mean has it."""
+    found = interval(values)
+    one, few, many = (predicted(found, count) for count in (1, runs, 10**12))
+    assert one.low <= few.low <= many.low <= found.low <= found.high <= many.high <= few.high <= one.high
+    assert many.ends == pytest.approx(found.ends, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("common", [0.0, 0.9, -0.9])
+def test_a_ratio_of_means_covers_the_true_one_as_often_as_it_says(common):
+    """Of 2,000 samples of pairs whose scatter they have in common or not; the denominator is told from zero in each."""
+    draw = np.random.default_rng(5)
+    scatter = [[0.04, common * 0.04], [common * 0.04, 0.04]]
+    found = [ratio_of_means(*draw.multivariate_normal([1.4, 2.0], scatter, 5).T) for _ in range(DRAWS)]
+    assert None not in found
+    covered = sum(each.low <= 0.7 <= each.high for each in found) / DRAWS
+    assert covered == pytest.approx(CONFIDENCE, abs=WITHIN_CHANCE)
+
+
+def test_a_denominator_that_is_not_told_from_zero_has_no_ratio():
+    """It is where its own interval holds zero, and else there is one; with one pair nothing is told."""
+    assert ratio_of_means([1.0, 2.0, 3.0], [-0.1, 2.0, 1.0]) is None
+    assert ratio_of_means([1.0, 2.0, 3.0], [-1.0, -1.1, -0.9]) is not None
+    assert ratio_of_means([1.0], [1.0]) is None
+    assert ratio_of_means([], []) is None
+
+
+@given(st.lists(st.tuples(st.floats(-100, 100), st.floats(-100, 100)), min_size=2, max_size=8))
+def test_there_is_a_ratio_exactly_where_the_denominator_is_told_from_zero(pairs):
+    """By the interval of the same confidence, whose ends lie on one side then; the ratio lies in its own."""
+    values, others = zip(*pairs, strict=True)
+    below = interval(others)
+    if min(map(abs, below.ends)) < 1e-6:
+        return  # rounding decides
+    found = ratio_of_means(values, others)
+    assert (found is not None) == below.excludes(0.0)
+    if found:
+        assert found.low - 1e-9 <= found.mean <= found.high + 1e-9
+        assert found.seeds == len(pairs)
+
+
+@given(st.lists(st.floats(1, 100), min_size=2, max_size=8), st.floats(-3, 3))
+def test_what_is_the_same_share_of_each_is_known_exactly(others, share):
+    """However far they lie apart, as long as they are told from zero."""
+    found = ratio_of_means([share * other for other in others], others)
+    if found:
+        assert (found.low, found.mean, found.high) == pytest.approx((share, share, share), abs=1e-4)
+    exact = ratio_of_means([share * 2.0] * 3, [2.0] * 3)
+    assert (exact.low, exact.mean, exact.high) == pytest.approx((share, share, share))
+
+
+@given(VALUES)
+def test_over_a_number_a_ratio_is_students_interval_of_it(values):
+    """Where the denominator has no scatter."""
+    found, wanted = ratio_of_means(values, [4.0] * len(values)), interval([value / 4 for value in values])
+    assert (found.low, found.mean, found.high) == pytest.approx((wanted.low, wanted.mean, wanted.high), abs=1e-6)
+
+
+@pytest.mark.parametrize(("count", "of"), [(0, 6), (1, 6), (3, 6), (6, 6), (1, 100), (0, 1)])
+def test_a_share_lies_between_the_ends_of_clopper_and_pearson(count, of):
+    """Scipy's exact interval; what was never seen may be none of all, and what always was all."""
+    wanted = stats.binomtest(count, of).proportion_ci(CONFIDENCE, method="exact")
+    assert share_of(count, of) == pytest.approx((wanted.low, wanted.high))
+    assert share_of(of - count, of) == pytest.approx((1 - wanted.high, 1 - wanted.low))
+    surer = share_of(count, of, 0.99)
+    assert surer[0] <= wanted.low
+    assert wanted.high <= surer[1]

@@ -5,16 +5,16 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from learning_curves import learned
 
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import accuracy, difference, of_summary
-from edgebed.studies.papers.paper import AtLeast, Near, Never, Row, Sign
-from edgebed.studies.reproduction.findings import can_decide, judge
+from edgebed.studies.papers.paper import AtLeast, AtMost, Near, Row, Sign
+from edgebed.studies.reproduction.findings import judge
 from edgebed.studies.reproduction.lengthening import has_levelled, lengthened, over_lengths
-from edgebed.studies.statistics import ConfidenceInterval, interval
+from edgebed.studies.statistics import CONFIDENCE, interval
 
 UPDATES = 64
 DOUBLINGS = 3
@@ -87,42 +87,82 @@ def test_a_finding_that_holds_on_all_that_a_measure_may_come_to_is_final() -> No
     near = Row(what="", cells=("a",), measure=accuracy("a"), unit="%", claim=Near(value=98.5, tolerance=0.5))
     by_seed = {1: 98.1, 2: 98.11, 3: 98.12}
 
-    def finding(row: Row, to: tuple[float, float] | None) -> str | None:
-        bound = None if to is None else ConfidenceInterval(mean=sum(to) / 2, low=to[0], high=to[1], seeds=3)
-        return judge(row, by_seed, full_size=False, to_full_size=bound)[1]
+    def finding(row: Row, *later: float | None, confidence: float = CONFIDENCE) -> str | None:
+        return judge(row, by_seed, seeds=3, full_size=False, later=later, confidence=confidence).finding
 
-    assert finding(near, (98.05, 98.9)) == "reproduced"
-    assert finding(near, (98.05, 99.1)) == "so far inside"
-    assert finding(near, None) == "so far inside"
+    assert finding(near, 98.8, 98.81, 98.82) == "reproduced"
+    assert finding(near, 99.1, 99.11, 99.12) == "so far inside"
+    assert finding(near, 98.8, 98.81, None) == "so far inside"
+    assert finding(near, 98.5, 98.6, 98.7) == "reproduced"
+    assert finding(near, 98.5, 98.6, 98.7, confidence=0.99) == "so far inside"
+    assert finding(near) == "so far inside"
     difference_row = Row(what="", cells=("a",), measure=accuracy("a"), unit="points", claim=Sign(sign=-1))
-    assert finding(difference_row, (90.0, 99.0)) == "differs"
-    assert finding(difference_row, (-1.0, 99.0)) == "so far outside"
-    assert judge(near, by_seed)[1] == "reproduced"
+    assert finding(difference_row, 90.0, 90.1, 90.2) == "differs"
+    assert finding(difference_row, -1.0, -1.1, -1.2) == "so far outside"
+    assert judge(near, by_seed).finding == "reproduced"
+    assert judge(near, by_seed, full_size=False, later=[98.8, 98.81, 98.82]).to_full_size == over_lengths(
+        list(by_seed.values()), [98.8, 98.81, 98.82]
+    )
 
 
-CLAIMS = (Near(value=50.0, tolerance=10.0), AtLeast(value=50.0), Sign(sign=1), Sign(sign=-1))
+@pytest.mark.parametrize(
+    ("claim", "later", "found"),
+    [
+        (Sign(sign=1, value=4.0), 2.5, ("reproduced", None)),
+        (Sign(sign=1, value=7.0), 3.3, ("in direction", "smaller")),
+        (Sign(sign=1, value=7.0), -3.0, ("so far inside", None)),
+        (Sign(sign=1, value=1.0), 3.3, ("in direction", "larger")),
+        (AtMost(value=4.0, published=2.0), 3.5, ("reproduced", None)),
+        (AtMost(value=4.0, published=2.0), 4.5, ("so far inside", None)),
+        (AtMost(value=2.0, published=1.0), 2.5, ("differs", None)),
+        (AtMost(value=2.0, published=1.0), 1.5, ("so far outside", None)),
+    ],
+)
+def test_a_size_and_a_border_are_final_where_the_last_doubling_leaves_them(
+    claim: Sign | AtMost, later: float, found: tuple[str, str | None]
+) -> None:
+    """Of a difference of three points, by what it may come to."""
+    row = Row(what="", cells=("a",), measure=accuracy("a"), unit="points", claim=claim)
+    judged = judge(row, {1: 3.0, 2: 3.01, 3: 2.99}, seeds=3, full_size=False, later=[later, later + 0.01, later - 0.01])
+
+    assert (judged.finding, judged.size) == found
+
+
+CLAIMS = (
+    Near(value=50.0, tolerance=10.0), AtLeast(value=50.0), AtMost(value=20.0, published=9.0), Sign(sign=1),
+    Sign(sign=-1), Sign(sign=1, value=40.0), Sign(sign=-1, value=-7.0, margin=2.0),
+)  # fmt: skip
+ALIKE = {"in direction": "reproduced"}
 
 
 @given(st.sampled_from(CLAIMS), st.sampled_from(["%", "points", "s", "x"]), st.floats(-90, 90), st.floats(-90, 90))
-def test_more_seeds_may_decide_what_seeds_that_are_all_alike_do(claim, unit, value: float, later: float) -> None:
-    """So that one seed tells whether it is worth to run others."""
-    assume(value != 0)  # of a difference that is none neither sign is found
+def test_what_is_final_is_found_at_every_length_between(claim, unit, value: float, later: float) -> None:
+    """Of seeds that are all alike: in the runs that there are, in the end, and half-way."""
     row = Row(what="", cells=("a",), measure=lambda _: None, unit=unit, claim=claim)
-    bound = over_lengths([value] * 3, [later] * 3)
-    _, found = judge(row, dict.fromkeys((1, 2, 3), value), full_size=False, to_full_size=bound)
+    short, size = judge(row, dict.fromkeys((1, 2, 3), value), full_size=False, later=[later] * 3)[1:3]
+    if short not in ("reproduced", "in direction", "differs"):
+        return
+    to_come = (later,) if unit == "points" or (unit == "%" and later > value) else ()
+    for at in (value, *to_come, *((value + each) / 2 for each in to_come)):
+        found = judge(row, dict.fromkeys((1, 2, 3), at))
+        assert ALIKE.get(found.finding, found.finding) == ALIKE.get(short, short)
+        assert size == "not told" or (found.finding, found.size) == (short, size)
 
-    assert can_decide(row, value, later) == (found in ("reproduced", "differs"))
 
+@pytest.mark.parametrize(
+    ("claim", "values", "later", "found"),
+    [
+        (Near(value=85.0, tolerance=1.0), (90.0, 90.01, 89.99), (95.0, 95.01, 94.99), ("differs", None)),
+        (Sign(sign=1, value=1.0), (3.0, 3.01, 2.99), (9.0, 9.01, 8.99), ("in direction", "larger")),
+        (Sign(sign=1, value=7.0), (3.0, 3.01, 2.99), (3.6, 3.61, 3.59), ("in direction", "not told")),
+        (Sign(sign=1, value=7.0), (3.0, 3.01, 2.99), (-3.6, -3.61, -3.59), ("so far inside", None)),
+    ],
+)
+def test_an_effect_of_a_short_run_is_final_as_far_as_it_is_the_same_at_both_ends(
+    claim: Near | Sign, values: tuple[float, ...], later: tuple[float, ...], found: tuple[str, str | None]
+) -> None:
+    """Its direction and its size; how far the ends lie apart is no scatter of seeds."""
+    row = Row(what="", cells=("a",), measure=lambda _: None, unit="points", claim=claim)
+    judged = judge(row, dict(enumerate(values)), full_size=False, later=later)
 
-def test_without_a_bound_more_seeds_decide_nothing() -> None:
-    """An accuracy that was never reached stays so far inside, one that was reached decides; no value tells nothing."""
-    claims = {"near": Near(value=50.0, tolerance=10.0), "never": Never()}
-    rows = {
-        name: Row(what="", cells=("a",), measure=lambda _: None, unit="%", claim=claim)
-        for name, claim in claims.items()
-    }
-
-    assert not can_decide(rows["near"], 50.0, None)
-    assert can_decide(rows["near"], None, None)
-    assert not can_decide(rows["never"], None, None)
-    assert can_decide(rows["never"], 50.0, None)
+    assert (judged.finding, judged.size) == found

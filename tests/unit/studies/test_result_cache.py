@@ -19,13 +19,19 @@ from edgebed.reports.writing.markdown import to_markdown
 from edgebed.running.results import Trial
 from edgebed.running.run import without_report
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size
-from edgebed.studies.cells.result_cache import EMPTY, ResultCache
+from edgebed.studies.cells.result_cache import EMPTY, FILE, ResultCache, _line, read_runs
 from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.finished import FinishedTrial, columns_of, evaluations_of
+from edgebed.studies.json_lines import read_lines, write_lines
+from edgebed.studies.reproduction.analytic_rows import FILE as COMPUTED_FILE
+from edgebed.studies.reproduction.analytic_rows import _row
 from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
 
 RUN = CellRun("adacomp", 0.5, 1)
 SCENARIO = Path("scenarios/tiny/digits.yaml")
+RESULTS = Path(__file__).parents[3] / "docs/results"
+SHIPPED = sorted(RESULTS.glob(f"*/{FILE}"))
+SHIPPED_VALUES = sorted(RESULTS.glob(f"*/{COMPUTED_FILE}"))
 
 
 @pytest.fixture
@@ -165,6 +171,53 @@ def test_time_that_another_device_took_is_no_time_of_a_core(cells: PaperCells, t
     assert "of memory; torch computed on A GPU" in page
     assert "are of runs that another device than the CPU computed." in page
     assert msgspec.structs.replace(run, torch_device="").core_s == 9.0
+
+
+def test_a_line_has_what_must_be_said_of_its_data_and_the_instructions_that_rounded_it(
+    cells: PaperCells, tmp_path: Path
+) -> None:
+    """As the manifest has them; a line of before either was noted is read, and stays as it is."""
+    folder = completed_run(cells, RUN, tmp_path / "runs")
+    manifest = msgspec.json.decode(folder.manifest.read_bytes())
+    noted = {"data": {"digits": "half of it"}, "host": manifest["host"] | {"instructions": "AVX2"}}
+    folder.manifest.write_bytes(msgspec.json.encode(manifest | noted))
+    file = tmp_path / "kept.jsonl"
+    first, _ = said_of(cells, tmp_path / "runs", file)
+    line = msgspec.json.decode(file.read_bytes())
+    (run,) = first.cells[0].runs
+
+    assert (run.data, run.instructions) == ({"digits": "half of it"}, "AVX2")
+    assert (line["run"]["data"], line["run"]["instructions"]) == (run.data, run.instructions)
+    assert said_of(cells, tmp_path / "none", file) == (first, [])
+
+    older = {name: value for name, value in line["run"].items() if name not in ("data", "instructions")}
+    text = msgspec.json.encode(line | {"run": older}, order="deterministic") + b"\n"
+    file.write_bytes(text)
+    result, _ = said_of(cells, tmp_path / "none", file)
+    assert (result.cells[0].runs[0].data, result.cells[0].runs[0].instructions) == ({}, "")
+    assert file.read_bytes() == text
+
+
+@pytest.mark.parametrize("file", SHIPPED, ids=lambda file: file.parent.name)
+def test_reading_and_writing_a_shipped_line_leaves_its_bytes_as_they_are(file: Path, tmp_path: Path) -> None:
+    """Of whichever age it is: who draws a page anew changes nothing of what it was made from."""
+    write_lines(tmp_path / FILE, map(_line, read_runs(file)))
+
+    assert (tmp_path / FILE).read_bytes().splitlines() == file.read_bytes().splitlines()
+
+
+@pytest.mark.parametrize("file", SHIPPED_VALUES, ids=lambda file: file.parent.name)
+def test_reading_and_writing_a_shipped_value_says_the_same(file: Path, tmp_path: Path) -> None:
+    """Of a row that needs no run; written again it stays as it is."""
+    written = tmp_path / COMPUTED_FILE
+    write_lines(written, read_lines(file, _row, ""))
+    once = written.read_bytes()
+    write_lines(written, read_lines(written, _row, ""))
+
+    assert list(map(msgspec.json.decode, once.splitlines())) == list(
+        map(msgspec.json.decode, file.read_bytes().splitlines())
+    )
+    assert written.read_bytes() == once
 
 
 def test_a_line_of_before_operations_were_counted_is_of_five_milliseconds(cells: PaperCells, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import ModelUpdate, as_dtype, remainder
 
 FEW = 50
-"""Of more than one in so many numpy draws by shuffling all positions."""
+"""Numpy shuffles all positions where more than one in so many is drawn."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ def paper_list(paper: Paper, cells: PaperCells, size: Size) -> Iterator[Part]:
                 ", ".join(row.cells) or "computed",
                 str(len(runs_of_row(paper, name, size)) or UNMEASURED),
             )
-            for name, row in table.rows.items()
+            for name, row in table.all_rows.items()
         ]
         yield Section(table.title, [Grid(ROW_HEAD, rows, dispensable=("cells", "seeds", "what"))])
     if not paper.cells:
@@ -85,7 +85,7 @@ def paper_dict(paper: Paper, cells: PaperCells, size: Size) -> dict[str, Any]:
                     "cells": row.cells,
                     "seeds": len(runs_of_row(paper, name, size)),
                 }
-                for name, row in table.rows.items()
+                for name, row in table.all_rows.items()
             ]
             for table in paper.tables
         },

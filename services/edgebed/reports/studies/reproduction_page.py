@@ -60,11 +60,12 @@ doubling of the updates that is still to come is taken to change it no more than
 finding on all values that this leaves is not the same. *Consistent*: the row follows by arithmetic, or it compares
 with what this project worked out itself; it counts as no confirmation. A size says how many updates were run, and
 which share of the paper's that is where it is not all. *Detectable* is the difference from the claim, or from zero,
-that the row's test would find in eight of ten studies with as many seeds that scatter as much. A row *beside* another
-measures its claim in another way, and does not count again. A *cause* is a row in which one thing is switched, and the
-share of the difference that it accounts for; it counts where less than half is left on either side, so where the
-interval of the share lies between one half and one and a half, for runs as long as the paper's, and where it does not
-contradict the paper's words."""
+that the row's test would find in eight of ten studies with as many seeds that scatter as much. *Best* is the best of
+as many seeds as the paper picks the best of, *final* the accuracy of the last models where the measure is that of the
+best ones. A row *beside* another measures its claim in another way, and does not count again. A *cause* is a row in
+which one thing is switched, and the share of the difference that it accounts for; it counts where less than half is
+left on either side, so where the interval of the share lies between one half and one and a half, for runs as long as
+the paper's, and where it does not contradict the paper's words."""
 
 TEST_SET = """\
 No images were set apart for validation: settings were tuned, runs stopped and best evaluations chosen by the test
@@ -94,9 +95,6 @@ COUNTED = {
     "so far inside": "so far inside",
     "so far outside": "so far outside",
     TOO_FEW: "with fewer seeds than were stated, without a finding",
-    "consistent": "consistent, which confirms nothing",
-    "not consistent": "not consistent",
-    UNMEASURED: "measured without a claim to compare with",
     NOT_RUN: "not run",
 }
 """Words for the findings that the first line counts, in its order."""
@@ -129,7 +127,7 @@ def reproduction_page(paper: Paper, result: Reproduction, curves: Curves, chosen
             Paragraph(_overview(result)),
             Prose(FINDINGS),
             Prose(TEST_SET),
-            Paragraph(" ".join(_said_of_data([run for cell in result.cells for run in cell.runs], result.computed))),
+            Prose(" ".join(_said_of_data([run for cell in result.cells for run in cell.runs], result.computed))),
             Paragraph(BYTES if any(row.unit == "bytes" for rows in result.tables.values() for row in rows) else ""),
             *(_table(paper, table, result, curves) for table in paper.tables),
             Section("Runs", [*_runs(paper, result.cells), *_computed(paper, result.computed)]),
@@ -160,11 +158,10 @@ def _overview(result: Reproduction) -> str:
         f" For {sum(row.is_explained for row in different)} of {count_text(len(different), 'difference')} a cause of "
         "most of it was shown."
     )
-    beside = sum(row.claim is not None and not row.is_primary for row in found)
-    others = f"{count_text(beside, 'more row')} measure the same claims in other ways or check the measuring"
+    beside, alone = sum(row.claim is not None and not row.is_primary for row in found), len(found) - len(claimed)
     return (
-        f"{count_text(len(texts), 'claim')}: {', '.join(words)}.{causes if different else ''} {others}, and "
-        f"{sum(row.claim is None for row in found)} have no claim to compare with."
+        f"{count_text(len(texts), 'claim')}: {', '.join(words)}.{causes if different else ''} Further rows: "
+        f"{beside} of the same claims in other ways or to check the measuring, {alone - beside} without a claim."
     )
 
 
@@ -191,7 +188,8 @@ def _table(paper: Paper, table: Table, result: Reproduction, curves: Curves) -> 
         for each in table.curves
         if (drawn := curves.get(each.title))
     ]
-    stated = f"{count_text(table.seeds, 'seed')} a row, as stated." if table.seeds else ""
+    seeds = max((row.seeds_wanted for row in rows if row.needs_runs), default=0)
+    stated = f"{count_text(seeds, 'seed')} a row, as stated." if seeds else ""
     return Section(
         table.title,
         [
@@ -210,7 +208,7 @@ def readings_parts(table: Table, rows: Mapping[str, RowResult]) -> Iterator[Part
     if not table.readings:
         return
     yield Paragraph("Each reading is applied to all rows of the table; those beside the first are judged row by row.")
-    yield Notes([(Span(reading.name, "emphasis"), f": {reading.text}") for reading in table.readings])
+    yield Notes([(Span(each.name, "emphasis"), f": {filled(each.text, rows)}") for each in table.readings])
     by_reading = {
         reading.name: {
             name: rows.get(read_as(name, reading.name), rows[name])
@@ -269,7 +267,7 @@ def _cells(row: RowResult) -> tuple[Text, ...]:
         row.what,
         row.paper,
         _short_text(row),
-        Span(finding, SHADES.get(finding)),
+        Span(finding, SHADES.get(row.finding or finding)),
         criterion_text(row.claim, row.unit),
         detectable_text(row.measured, row.unit) if row.is_tested else UNMEASURED,
         size,
@@ -408,7 +406,8 @@ def machine_section(runs: Sequence[RunResult], computed: Sequence[ComputedRow] =
     fingerprint = (Span("code", "code"), " is the fingerprint of edgebed's sources that each run's manifest has.")
     said = list(_said_of_data(runs, computed))
     return Section(
-        "Machine, software and data", [Notes([*machines, *software, *said]), Paragraph(fingerprint if runs else "")]
+        "Machine, software and data",
+        [Notes([*machines, *software, *map(coded, said)]), Paragraph(fingerprint if runs else "")],
     )
 
 
@@ -419,7 +418,7 @@ def _said_of_data(runs: Sequence[RunResult], computed: Sequence[ComputedRow]) ->
     for said in of_runs | of_rows:
         counted = {"run": of_runs[said], "computed row": of_rows[said]}
         read_by = " and ".join(count_text(count, word) for word, count in counted.items() if count)
-        yield f"Data {said[0]} of {read_by}: {said[1]}."
+        yield f"Data `{said[0]}` ({read_by}): {said[1]}."
 
 
 def _repeat(paper: Paper, result: Reproduction) -> Iterator[Part]:

@@ -23,7 +23,7 @@ Unit = Literal["%", "points", "bytes", "updates", "updates/s", "messages", "x", 
 is a ratio; no unit is that of a loss, or of a number of things."""
 
 
-ROW = re.compile(r"\{([a-z0-9.:-]+)\}")
+ROW = re.compile(r"\{([A-Za-z0-9.:-]+)\}")
 """A row's name in braces, in a text, in the place of its value."""
 
 
@@ -71,19 +71,31 @@ class Near:
     shows it as the paper's."""
 
 
+SIZE_FACTOR = 2.0
+"""An effect of between one such part of the paper's and so many times it is of the same size."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Sign:
     """A claim about the sign of a difference or the like, and about its size; `value` is the paper's, if it gives one.
 
-    reproduced: the interval over seeds lies on that side of zero and, where there is a value, between half of it and
-    twice; in direction: on that side of zero, but not so; differs: on the other side; equal: it holds zero, and lies
-    within `margin` on both sides; else not distinguishable.
+    equal: the interval over seeds lies within `margin` on both sides of zero; reproduced: on that side of zero and,
+    where there is a value, between half of it and twice; in direction: on that side of zero, but not so; differs: on
+    the other side; else not distinguishable.
     """
 
     sign: Literal[-1, 1]
     value: float | None = None
     margin: float = 0.0
     """Size of a difference that matters to nobody, stated before the runs; 0: each does."""
+
+    @property
+    def sizes(self) -> tuple[float, float] | None:
+        """Half of the paper's value and twice, between which an effect is of its size; None without a value."""
+        if self.value is None:
+            return None
+        low, high = sorted((self.value / SIZE_FACTOR, self.value * SIZE_FACTOR))
+        return low, high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,6 +160,8 @@ class Row:
     beside: str = ""
     """Name of the row whose claim this one measures in another way, e.g. in another encoding or a reading of the paper
     that is not the table's first: it is shown beside it, and not counted again."""
+    seeds: int | None = None
+    """Number of seeds that it is run with, stated before the runs; None: as its table states."""
     cause: Cause | None = None
     """Why what was found may differ from the claim, where it does; None: nothing was found."""
     with_updates: OverUpdates | None = None
@@ -210,7 +224,14 @@ class Reading:
             return None
         cells = {cell: self.cells.get(cell, cell) for cell in row.cells}
         measure = of_other_cells(row.measure, cells)
-        return replace(row, cells=tuple(dict.fromkeys(cells.values())), measure=measure, beside=name, cause=None)
+        return replace(
+            row,
+            cells=tuple(dict.fromkeys(cells.values())),
+            measure=measure,
+            beside=name,
+            cause=None,
+            seeds=self.seeds,
+        )
 
 
 def read_as(row: str, reading: str) -> str:
@@ -224,8 +245,8 @@ class Table:
 
     title: str
     seeds: int = 0
-    """Number of seeds that each of its rows is run with, stated before the runs: with fewer nothing is found. 0: no row
-    needs any."""
+    """Number of seeds that its rows are run with, stated before the runs: with fewer nothing is found. 0: no row needs
+    any."""
     is_smaller: bool = False
     """Whether its rows are of a smaller setting than the paper's, such as another network or a part of the images."""
     rows: Mapping[str, Row]
@@ -250,12 +271,6 @@ class Table:
             for name, row in self.rows.items()
             if (read := reading.row(name, row))
         }
-
-    @property
-    def stated(self) -> dict[str, int]:
-        """The stated number of seeds of each row, by name."""
-        own = {read_as(name, each.name): each.seeds for each in self.readings for name in self.rows if each.seeds}
-        return {name: own.get(name, self.seeds) for name in self.all_rows}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -299,7 +314,7 @@ class Paper:
     @cached_property
     def seeds(self) -> dict[str, int]:
         """The stated number of seeds of each row."""
-        return {name: seeds for table in self.tables for name, seeds in table.stated.items()}
+        return {name: row.seeds or table.seeds for table in self.tables for name, row in table.all_rows.items()}
 
     def only(self, rows: Collection[str]) -> "Paper":
         """The paper with these rows alone, the cells that they need, and no curves."""
@@ -344,6 +359,13 @@ class Paper:
             ),
             *(f"cell '{name}' is in no row" for name in self.cells if name not in measured),
             *(
+                f"reading '{reading.name}' of '{table.title}' is of cell '{cell}', which no row has"
+                for table in self.tables
+                for reading in table.readings
+                for cell in reading.cells
+                if cell not in measured
+            ),
+            *(
                 f"row '{name}' has cells, and its table states no number of seeds"
                 for name, row in self.rows.items()
                 if row.cells and not self.seeds[name]
@@ -356,7 +378,8 @@ class Paper:
         for each in self.headlines:
             yield from ((f"headline '{each.claim}'", row) for row in (*each.rows, *rows_in(each.found)))
         for table in self.tables:
-            yield from ((f"the text of '{table.title}'", row) for row in rows_in(table.text))
+            texts = (table.text, *(reading.text for reading in table.readings))
+            yield from ((f"the text of '{table.title}'", row) for text in texts for row in rows_in(text))
         for name, row in self.rows.items():
             cause = row.cause or Cause("")
             named = (row.beside, cause.row, *rows_in(row.note), *rows_in(cause.text))

@@ -74,7 +74,9 @@ def _why_not(
         return f"it contradicts the paper's words: {cause.against}"
     if aim is None:
         return "" if switched.finding in MET else "by its row the claim is not met"
-    if share is None or (share.low is None and (found.needs_seeds or switched.needs_seeds)):
+    if share is None:
+        return "no share can be told from these seeds"
+    if share.low is None and (found.needs_seeds or switched.needs_seeds):
         return "too few seeds have both"
     if share.ends[0] <= HALF:
         return "its share may be half of the difference or less"

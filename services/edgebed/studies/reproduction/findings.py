@@ -29,9 +29,10 @@ ComparedSize = Literal["smaller", "larger", "not told"]
 OF_ITSELF: Mapping[Finding, Finding] = {"reproduced": "consistent", "differs": "not consistent"}
 HIGHEST = 100.0
 """The highest accuracy, in per cent."""
-SIZE_FACTOR = 2.0
-"""An effect of between one such part of the paper's and so many times it is of the same size."""
+SIGN_HOLDS: tuple[Finding, ...] = ("reproduced", "in direction")
 Between = tuple[float, float]
+Compared = Near | Sign | AtLeast | AtMost
+Found = tuple[Finding, ComparedSize | None]
 
 
 class Judged(NamedTuple):
@@ -79,12 +80,28 @@ def judge(
     elif len(numbers) < len(values):
         found = "not distinguishable"  # the seeds that reached the accuracy are no fair sample
     else:
-        found, size = _compare(row.claim, interval(numbers, confidence), resolution, runs)
+        now = interval(numbers, confidence)
+        found, size = _compare(row.claim, [now], resolution, runs)
         if is_short and not _growing_settles(row, found, measured.mean):
-            ends = over_lengths(list(values.values()), later, confidence)
-            stays = ends is not None and _compare(row.claim, ends, resolution, runs) == (found, size)
-            found, size = (found, size) if stays else (_so_far(found), None)
+            known = [value for value in later if value is not None]
+            then = interval(known, confidence) if len(known) == len(values) else None
+            found, size = _over_lengths(row.claim, now, then, resolution, runs)
     return Judged(measured, found if row.counts else OF_ITSELF.get(found, found), size, to_full_size)
+
+
+def _over_lengths(
+    claim: Compared, now: ConfidenceInterval, then: ConfidenceInterval | None, resolution: float, runs: int
+) -> Found:
+    """What is found of a short run: final where it is the same now, in the end, and over all that lies between."""
+    first = _compare(claim, [now], resolution, runs)
+    if then is None:
+        return _so_far(first[0]), None
+    found = [first, _compare(claim, [then], resolution, runs), _compare(claim, [now, then], resolution, runs)]
+    if len(set(found)) == 1:
+        return first
+    if all(finding in SIGN_HOLDS for finding, _ in found):
+        return "in direction", "not told"
+    return _so_far(first[0]), None
 
 
 def _so_far(found: Finding) -> Finding:
@@ -98,11 +115,10 @@ def _so_far(found: Finding) -> Finding:
     return short.get(found, found)
 
 
-def _compare(
-    claim: Near | Sign | AtLeast | AtMost, found: ConfidenceInterval, resolution: float, runs: int
-) -> tuple[Finding, ComparedSize | None]:
-    """What an interval says of a claim whose value is the mean of so many runs."""
-    between, expected = _widened(found, resolution), _widened(predicted(found, runs), resolution)
+def _compare(claim: Compared, found: Sequence[ConfidenceInterval], resolution: float, runs: int) -> Found:
+    """What intervals, and all that lies between them, say of a claim whose value is the mean of so many runs."""
+    between = _hull(found, resolution)
+    expected = _hull([predicted(each, runs) for each in found], resolution)
     match claim:
         case Near():
             near = _within(between, claim.value - claim.tolerance, claim.value + claim.tolerance)
@@ -119,13 +135,15 @@ def _compare(
 def _signed(claim: Sign, between: Between, expected: Between) -> tuple[Finding, ComparedSize | None]:
     """The direction of an effect, and its size."""
     low, high = between
+    if -claim.margin < low and high < claim.margin:
+        return "equal", None
     if low <= 0 <= high:
-        return ("equal" if -claim.margin < low and high < claim.margin else "not distinguishable"), None
+        return "not distinguishable", None
     if low * claim.sign < 0:
         return "differs", None
-    if claim.value is None:
+    if claim.value is None or claim.sizes is None:
         return "reproduced", None
-    least, most = sorted((claim.value / SIZE_FACTOR, claim.value * SIZE_FACTOR))
+    least, most = claim.sizes
     if least <= low and high <= most:
         return "reproduced", None
     if expected[0] <= claim.value <= expected[1]:
@@ -134,9 +152,9 @@ def _signed(claim: Sign, between: Between, expected: Between) -> tuple[Finding, 
     return "in direction", "smaller" if is_smaller else "larger"
 
 
-def _widened(measured: ConfidenceInterval, by: float) -> Between:
-    low, high = measured.ends
-    return low - by, high + by
+def _hull(found: Sequence[ConfidenceInterval], by: float) -> Between:
+    """What holds all the intervals, widened."""
+    return min(each.ends[0] for each in found) - by, max(each.ends[1] for each in found) + by
 
 
 def _within(between: Between, least: float, most: float) -> Finding:

@@ -7,7 +7,7 @@ import pytest
 from tiny_paper import tiny_paper, write_paper
 
 from edgebed.core.errors import ScenarioError
-from edgebed.studies.papers.paper import Cell, Curve, Table
+from edgebed.studies.papers.paper import Cause, Cell, Curve, Headline, Paper, Reading, Table
 from edgebed.studies.papers.registry import all_papers, find_paper
 
 
@@ -62,7 +62,7 @@ def test_what_does_not_fit_together_is_named() -> None:
         tables=(
             dataclasses.replace(first, curves=(Curve(title="C", cells=("unknown",), over="time"),)),
             second,
-            Table(title="Third", rows={"asgd": row, "of no run": dataclasses.replace(row, cells=())}),
+            Table(title="Third", seeds=2, rows={"asgd": row, "of no run": dataclasses.replace(row, cells=())}),
         ),
     )
 
@@ -72,3 +72,69 @@ def test_what_does_not_fit_together_is_named() -> None:
         "curve 'C' is of cell 'unknown', which is not declared",
         "cell 'idle' is in no row",
     )
+
+
+def changed(**settings: object) -> Paper:
+    """The tiny paper with other settings of its row `push`, or of the table that has it."""
+    paper = tiny_paper()
+    first, second = paper.tables
+    of_row = {name: each for name, each in settings.items() if hasattr(second.rows["push"], name)}
+    rows = second.rows | {"push": dataclasses.replace(second.rows["push"], **of_row)}
+    of_table = {name: each for name, each in settings.items() if name not in of_row}
+    return dataclasses.replace(paper, tables=(first, dataclasses.replace(second, rows=rows, **of_table)))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"beside": "nobody"},
+        {"cause": Cause("So it is.", row="nobody")},
+        {"cause": Cause("It is {nobody}.")},
+        {"note": "As {asgd} and {nobody} say."},
+    ],
+    ids=["beside", "row of a cause", "text of a cause", "note"],
+)
+def test_a_row_that_is_named_and_not_declared_is_a_mistake(settings: dict[str, object]) -> None:
+    """Wherever a row names another, or has its value."""
+    assert changed(**settings).mistakes == ("row 'push' is of row 'nobody', which is not declared",)
+
+
+def test_a_text_with_the_value_of_no_row_is_a_mistake() -> None:
+    """A table's and a headline's; what a headline stands or falls with has to be there, too."""
+    headline = Headline(claim="It learns.", rows=("asgd", "none"), found="By {push} or {nothing}.")
+    paper = dataclasses.replace(changed(text="By {push} or {nobody}."), headlines=(headline,))
+
+    assert paper.mistakes == (
+        "headline 'It learns.' is of row 'none', which is not declared",
+        "headline 'It learns.' is of row 'nothing', which is not declared",
+        "the text of 'Table 2: bytes' is of row 'nobody', which is not declared",
+    )
+
+
+def test_rows_of_a_reading_may_be_named() -> None:
+    """By the reading's name, where it changes the row; a cell that nobody declared is a mistake in a reading, too."""
+    halved = Reading(name="half of it", text="", cells={"adacomp": "asgd"})
+
+    assert changed(readings=(halved,), note="{push:half-of-it}", beside="push:half-of-it").mistakes == ()
+    assert changed(readings=(halved,), note="{asgd:half-of-it}").mistakes == (
+        "row 'push' is of row 'asgd:half-of-it', which is not declared",
+        "row 'push:half-of-it' is of row 'asgd:half-of-it', which is not declared",
+    )
+    nowhere = Reading(name="elsewhere", text="", cells={"adacomp": "nowhere"})
+    assert changed(readings=(nowhere,)).mistakes == (
+        "row 'push:elsewhere' is of cell 'nowhere', which is not declared",
+        "row 'perfect:elsewhere' is of cell 'nowhere', which is not declared",
+    )
+
+
+def test_a_table_with_cells_states_a_number_of_seeds() -> None:
+    """One of rows that need no run has none to state."""
+    first, second = tiny_paper().tables
+    unstated = dataclasses.replace(tiny_paper(), tables=(first, dataclasses.replace(second, seeds=0)))
+    assert unstated.mistakes == (
+        "row 'push' has cells, and its table states no number of seeds",
+        "row 'perfect' has cells, and its table states no number of seeds",
+    )
+    computed = Table(title="Third", rows={"computed": dataclasses.replace(tiny_paper().rows["push"], cells=())})
+    paper = tiny_paper()
+    assert dataclasses.replace(paper, tables=(*paper.tables, computed)).mistakes == ()
