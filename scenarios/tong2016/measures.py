@@ -1,9 +1,14 @@
-"""Measures for Tong et al. 2016 of how long the devices of a trial work; each takes the trials of one seed, by cell."""
+"""Measures for Tong et al. 2016: how long devices work, how steadily accuracy rises.
+
+A measure takes the trials of one seed, by cell.
+"""
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from edgebed.studies.finished import FinishedTrial
-from edgebed.studies.papers.paper import Measure
+from edgebed.studies.papers.measure import Measure
 
 WAITING = ("inputs", "answers")
 """Phases in which a device waits for another."""
@@ -17,6 +22,20 @@ def last_over_first(cell: str) -> Measure:
         devices = [node.node for node in trial.plan.workers()]
         first, last = _work_s(trial, devices[0]), _work_s(trial, devices[-1])
         return last / first if first and last else None
+
+    return measure
+
+
+def falls_over_rises(cell: str) -> Measure:
+    """A measure: what the accuracy falls between evaluations, in all, over what it rises; None where it never rises.
+
+    0 is a rise without any fall, 1 an accuracy that ends where it began.
+    """
+
+    def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
+        changes = np.diff(trials[cell].evaluations.accuracy)
+        rises, falls = float(changes[changes > 0].sum()), float(-changes[changes < 0].sum())
+        return falls / rises if rises else None
 
     return measure
 

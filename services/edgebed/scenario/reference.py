@@ -304,7 +304,8 @@ FAMILY_TEXTS = {
     "layer-wise": "Shards of a model, one on each worker; `shards` says how they lie there. `optimizer` is `adam` "
     "and `exchange` is `dense` unless said otherwise. Modules that predict gradients or inputs learn by "
     "`module_optimizer`: as by `optimizer`, except its own settings, as `module_optimizer: { learning_rate: 0.1 }`. "
-    "Those that predict inputs may have an `input_optimizer` of their own, in the same way.",
+    "Those that predict inputs may have an `input_optimizer` of their own, in the same way; with a learning rate of 0 "
+    "they stay as they were drawn.",
 }
 
 

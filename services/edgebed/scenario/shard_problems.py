@@ -11,6 +11,8 @@ from edgebed.scenario.problems import Problem, choose
 if TYPE_CHECKING:
     from edgebed.scenario.schema import TrialSection
 
+LEARNING = ("optimizer", "module_optimizer")
+"""Kinds of optimizers whose learning rate is above 0: that of layers and heads, and that of modules."""
 SECTIONS = {"store": "shards.traffic: store", "modules": "shards.modules: apart"}
 """Sections of nodes that serve shards -> the choice that there is one."""
 
@@ -50,6 +52,10 @@ def _of_modules(trial: "TrialSection") -> Iterator[Problem]:
         yield Problem(("method", "module_optimizer"), f"'{learning}' has no modules; leave it out")
     if "input_optimizer" in trial.method.parts and not rule.synthetic_inputs:
         yield Problem(("method", "input_optimizer"), f"'{learning}' has no modules that predict inputs; leave it out")
+    for kind in LEARNING:
+        if kind in trial.method.parts and trial.method.parts[kind].settings.get("learning_rate") == 0:
+            why = "0 is not above 0; an input_optimizer alone may have 0, whose modules stay as they were drawn"
+            yield Problem(("method", kind, "learning_rate"), why)
 
 
 def _of_workers(trial: "TrialSection") -> Iterator[Problem]:

@@ -239,6 +239,25 @@ def test_an_input_module_learns_the_inputs_that_came() -> None:
     assert np.abs(shard.synthetic_inputs(x) - target).max() < 0.5
 
 
+@pytest.mark.parametrize("name", ["sgd", "momentum", "adam"])
+def test_an_input_module_with_a_learning_rate_of_zero_stays_as_it_was_drawn(name) -> None:
+    """It still says how far its prediction was from what came."""
+    torch.manual_seed(2)
+    shard = ShardNetwork(
+        nn.Sequential(nn.Linear(6, 3)),
+        ADAM,
+        input_module=InputModule(SHAPE, (6,)),
+        input_optimizer=optimizer(name=name, learning_rate=0.0),
+    )
+    assert shard.input_module is not None
+    x, _ = data(0)
+    target, drawn = np.random.default_rng(1).normal(size=(BATCH, 6)).astype(np.float32), shard.input_module.weights()
+    losses = [shard.teach_inputs(x, target) for _ in range(3)]
+
+    np.testing.assert_array_equal(shard.input_module.weights(), drawn)
+    assert losses[0] == losses[-1] > 0
+
+
 def test_the_squared_loss_is_that_of_the_softmax() -> None:
     """Tong et al. 2016: the mean over the batch of the squared distance from the label."""
     shard = ShardNetwork(nn.Sequential(nn.Flatten(), nn.Linear(144, CLASSES)), ADAM, loss="squared")

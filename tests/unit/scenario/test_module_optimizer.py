@@ -91,7 +91,8 @@ def test_a_method_that_predicts_no_inputs_has_no_optimizer_for_that(preset: str)
     ("given", "said"),
     [
         ({"name": "rmsprop"}, "unknown module_optimizer: 'rmsprop'"),
-        ({"learning_rate": -1.0}, "-1 is not above 0"),
+        ({"learning_rate": -1.0}, "-1 is below 0"),
+        ({"learning_rate": 0}, "0 is not above 0; an input_optimizer alone may have 0"),
         ({"lr": 0.1}, "unknown setting of module_optimizer 'adam'"),
     ],
 )
@@ -99,6 +100,17 @@ def test_mistakes_are_told_with_their_place(given: dict[str, Any], said: str) ->
     """As of every other part."""
     with pytest.raises(ScenarioError, match=rf"method\.module_optimizer.*{said}"):
         load_scenario(SCENARIO | {"method": {"preset": "synthetic-gradients", "module_optimizer": given}})
+
+
+def test_only_modules_that_predict_inputs_may_stay_as_they_were_drawn() -> None:
+    """A learning rate of 0 says so; of the layers' optimizer it is a mistake."""
+    method = {"preset": "synthetic-inputs", "input_optimizer": {"learning_rate": 0}}
+    (trial,) = load_scenario(SCENARIO | {"method": method}).trials.values()
+    assert input_optimizer_of(trial.method).rate(0) == 0
+
+    said = r"method\.optimizer\.learning_rate: 0 is not above 0; an input_optimizer alone may have 0"
+    with pytest.raises(ScenarioError, match=said):
+        load_scenario(SCENARIO | {"method": method | {"optimizer": {"learning_rate": 0.0}}})
 
 
 def test_workers_that_have_the_whole_model_have_no_modules() -> None:

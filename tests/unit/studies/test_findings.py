@@ -151,7 +151,7 @@ def test_with_fewer_seeds_than_were_stated_nothing_is_found() -> None:
 
 
 def test_a_difference_within_the_margin_is_none() -> None:
-    """Whether it holds zero or not, so that a wider interval finds no more; of a run that is too short nothing follows."""
+    """Whether it holds zero or not, so that a wider interval finds no more; in a run that is too short it is open."""
     claim = Sign(sign=1, margin=0.1)
 
     assert finding(claim, 0.01, -0.02, 0.0) == "equal"

@@ -205,7 +205,7 @@ def _table(paper: Paper, table: Table, result: Reproduction, curves: Curves) -> 
 
 def readings_parts(table: Table, rows: Mapping[str, RowResult]) -> Iterator[Part]:
     """The readings of a table, and each of its claims by each of them: one reading has to fit them all."""
-    if not table.readings:
+    if not table.readings or not any(row.is_primary for row in table.rows.values()):
         return
     yield Paragraph("Each reading is applied to all rows of the table; those beside the first are judged row by row.")
     yield Notes([(Span(each.name, "emphasis"), f": {filled(each.text, rows)}") for each in table.readings])
