@@ -22,7 +22,7 @@ RATES = {
 }
 CELLS = {
     f"{variant}-{CAP}": Cell(
-        scenario=SCENARIO, variant=variant, runtime="docker", seeds=5, sets=lambda _: (f"fleet.edge.cpus={CAP}",)
+        scenario=SCENARIO, variant=variant, runtime="docker", sets=lambda _: (f"fleet.edge.cpus={CAP}",)
     )
     for variant in RATES
 }
@@ -76,6 +76,8 @@ def computed(what: str, value: Callable[[], float], unit: Unit, note: str = "") 
 
 TABLE = Table(
     title="Section 4.3: the cap, and the step taken apart",
+    seeds=5,
+    is_smaller=True,
     text=f"Each device has {CAP} of a core here, and with a core each four devices would take more than this machine "
     "has: what they would do is worked out from a profile, in which a layer and its module are timed alone on a whole "
     "core. The paper's 1.11 is what its devices gain by not waiting, less what their modules cost, and it depends on "

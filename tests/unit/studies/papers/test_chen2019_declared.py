@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from chen2019.paper import CELLS, EARLY, EARLY_EVERY, PAPER, RATES, TABLE_1, UPDATES
+from chen2019.cells import CELLS, EARLY, EARLY_EVERY, RATES, UPDATES
+from chen2019.paper import PAPER, TABLE_1
 
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.cells import CellRun, PaperCells
