@@ -9,9 +9,9 @@ MEAN = (
 )
 
 
-def of_mean(row: str) -> Cause:
+def of_mean(row: str, reading: str = "mean loss") -> Cause:
     """What modules predict, for a row of table 1."""
-    return Cause(MEAN, row=read_as(row, "mean loss"))
+    return Cause(MEAN, row=read_as(row, reading))
 
 
 CAP = Cause(

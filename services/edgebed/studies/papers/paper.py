@@ -226,6 +226,7 @@ class Reading:
         measure = of_other_cells(row.measure, cells)
         return replace(
             row,
+            what=f"{row.what} ({self.name})",
             cells=tuple(dict.fromkeys(cells.values())),
             measure=measure,
             beside=name,
