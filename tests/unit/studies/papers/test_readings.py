@@ -89,8 +89,10 @@ def test_a_reading_of_a_claim_is_judged_like_it_and_not_counted() -> None:
     for reading in ("half-the-steps", "short"):
         read = PAPER.rows[f"one:{reading}"]
         assert (read.beside, read.cause, read.counts) == ("one", None, True)
+        assert read.what == f"{one.what} ({reading.replace('-', ' ')})"
         assert dataclasses.replace(
-            read, cells=one.cells, measure=one.measure, beside=one.beside, cause=one.cause, seeds=one.seeds
+            read, cells=one.cells, measure=one.measure, beside=one.beside, cause=one.cause, seeds=one.seeds,
+            what=one.what,
         ) == one  # fmt: skip
 
 
