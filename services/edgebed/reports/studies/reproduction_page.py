@@ -223,12 +223,21 @@ def readings_parts(table: Table, rows: Mapping[str, RowResult]) -> Iterator[Part
             (
                 rows[name].what,
                 rows[name].paper,
-                *(f"{_short_text(read[name])}: {finding_text(read[name])}" for read in by_reading.values()),
+                _found_text(rows[name]),
+                *(
+                    "the same" if read[name] is rows[name] else _found_text(read[name])
+                    for read in list(by_reading.values())[1:]
+                ),
             )
             for name in next(iter(by_reading.values()))
         ],
     )
     yield Notes([f"{name}: {_met_text(list(read.values()))}" for name, read in by_reading.items()])
+
+
+def _found_text(row: RowResult) -> str:
+    """What was measured, and what was found."""
+    return f"{_short_text(row)}: {finding_text(row)}"
 
 
 def _short_text(row: RowResult) -> str:

@@ -1,13 +1,34 @@
 """The declaration of Chen et al. 2019: it fits its scenario files, and what it says of sizes is so."""
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from chen2019.cells import CELLS, EARLY, EARLY_EVERY, RATES, UPDATES
-from chen2019.paper import PAPER, TABLE_1
+from chen2019.accuracy import HALF_A_POINT, TABLE_1
+from chen2019.cells import (
+    BP,
+    CELLS,
+    EARLY,
+    EARLY_EVERY,
+    MODELS,
+    OTHER_RATES,
+    PRINTED_RATE,
+    RATES,
+    READINGS,
+    SG,
+    SGD_STEPS,
+    UPDATES,
+)
+from chen2019.measures import accuracy_within, steps_to
+from chen2019.paper import PAPER
 
+from edgebed.journal.series import Evaluations
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.cells import CellRun, PaperCells
+from edgebed.studies.papers.measure import resolution
+from edgebed.studies.papers.paper import AtMost
 
 FOLDER = Path(__file__).parents[4] / "scenarios/chen2019"
 FILES = ("table-1.yaml", "section-4-3.yaml")
@@ -66,10 +87,102 @@ def test_how_soon_is_evaluated_more_finely_than_what_it_is_to_tell(cells, row):
 
 def test_rates_are_measured_in_containers():
     """In virtual time they would be what the scenario says of the devices."""
-    assert {CELLS[name].runtime for name in RATES} == {"docker"}
+    assert {CELLS[name].runtime for name in (*RATES, *OTHER_RATES)} == {"docker"}
 
 
 def test_the_published_gaps_are_those_of_the_table():
     """Table 1: less than a point with four layers, 6.8 with eight, some 15 with VGG16."""
-    gaps = {model: PAPER.rows[f"{model}-gap"].claim.value for model in TABLE_1}
-    assert gaps == {"four-layers": 0.7, "eight-layers": 6.8, "vgg16": 14.9}
+    claims = {model: PAPER.rows[f"{model}-gap"].claim for model in TABLE_1}
+    assert claims["four-layers"] == AtMost(value=1.0, published=0.7)
+    assert {model: claims[model].value for model in ("eight-layers", "vgg16")} == {"eight-layers": 6.8, "vgg16": 14.9}
+
+
+def test_an_accuracy_of_one_method_is_not_one_of_the_other():
+    """With four layers table 1 has 0.7 points between them."""
+    assert all(of_bp - of_sg > HALF_A_POINT for of_bp, of_sg in TABLE_1.values())
+
+
+def test_each_claim_counts_once_and_as_published():
+    """What counts is of cells with the published rate and mini-batches, or of section 4.3; readings stand beside."""
+    trials = load_scenario(FOLDER / "table-1.yaml").trials
+    counted = {name: row for name, row in PAPER.rows.items() if row.is_primary}
+    of_table_1 = {CELLS[cell].variant for row in counted.values() for cell in row.cells if cell not in RATES}
+
+    assert list(counted) == [
+        *(f"{model}-{method}" for model in MODELS for method in ("bp", "sg")),
+        "four-layers-gap", "wider", "slower-four-layers", "reaches-four-layers-sg", "depth-slows",
+        "eight-layers-gap-100000", "more-modules-slower", "faster-than-whole",
+    ]  # fmt: skip
+    for variant in of_table_1:
+        trial = trials[variant]
+        assert trial.task.batch_size == 256
+        assert trial.method.parts["optimizer"].settings["learning_rate"] == PRINTED_RATE
+
+
+@pytest.mark.parametrize("name", [name for name, cell in CELLS.items() if cell.scenario == "table-1.yaml"])
+def test_no_training_counts_as_one_of_the_papers_length(name):
+    """Not one at 333 times the rate either."""
+    assert CELLS[name].scale < 0.1
+
+
+@pytest.mark.parametrize("reading", READINGS[1:], ids=[reading.name for reading in READINGS[1:]])
+def test_a_reading_is_one_setting_for_all_models(reading):
+    """Optimizer and mini-batches of both methods, and what modules are taught and learn by."""
+    trials = load_scenario(FOLDER / "table-1.yaml").trials
+    by_bp, by_sg = (
+        [trials[CELLS[reading.cells.get(cell, cell)].variant] for cell in every_cell(method)] for method in (BP, SG)
+    )
+
+    assert len({(trial.task.batch_size, str(trial.method.parts["optimizer"])) for trial in by_bp + by_sg}) == 1
+    assert len({str(trial.method.parts["learning"]) for trial in by_sg}) == 1
+    assert len({str(trial.method.parts.get("module_optimizer")) for trial in by_sg}) == 1
+
+
+def every_cell(method: str) -> list[str]:
+    """The published cells of a method."""
+    return [f"{model}-{method}" for model in MODELS]
+
+
+def evaluated(rate, accuracies, every):
+    """A trial with this learning rate and evaluations so many steps apart, as far as measures look at it."""
+    count = len(accuracies)
+    nothing = np.zeros(count)
+    plan = SimpleNamespace(
+        node=lambda _: SimpleNamespace(
+            method=SimpleNamespace(parts={"optimizer": SimpleNamespace(settings={"learning_rate": rate})})
+        )
+    )
+    evaluations = Evaluations(
+        t=nothing, version=np.arange(count) * every, accuracy=np.array(accuracies), loss=nothing,
+        final=np.arange(count) == count - 1, ingress_bytes=nothing, egress_bytes=nothing, bits=nothing,
+    )  # fmt: skip
+    return SimpleNamespace(plan=plan, evaluations=evaluations)
+
+
+def test_a_step_counts_by_its_length():
+    """One at 0.01 is 333 of the published ones, and so is how far evaluations lie apart."""
+    trials = {"slow": evaluated(PRINTED_RATE, [0.1, 0.8, 0.95], 100), "fast": evaluated(0.01, [0.1, 0.8, 0.95], 50)}
+
+    assert steps_to("slow", 0.9)(trials) == pytest.approx(200)
+    assert steps_to("fast", 0.9)(trials) == pytest.approx(100 * UPDATES / SGD_STEPS)
+    assert resolution(steps_to("fast", 0.9), trials) == pytest.approx(50 * UPDATES / SGD_STEPS)
+    assert steps_to("slow", 0.99)(trials) is None
+
+
+@pytest.mark.parametrize(
+    ("cell", "steps", "accuracy"),
+    [("slow", 150, 80.0), ("slow", 100_000, 95.0), ("fast", 20_000, 80.0), ("fast", 10_000, 10.0)],
+)
+def test_an_accuracy_within_steps_is_the_last_until_then(cell, steps, accuracy):
+    """Steps are of the published length; a run that ended before gives its last."""
+    trials = {"slow": evaluated(PRINTED_RATE, [0.1, 0.8, 0.95], 100), "fast": evaluated(0.01, [0.1, 0.8, 0.95], 50)}
+
+    assert accuracy_within(cell, steps)(trials) == pytest.approx(accuracy)
+
+
+def test_a_mistake_is_found():
+    """A reading of a cell that no row has."""
+    table = PAPER.tables[0]
+    broken = replace(table, readings=(replace(READINGS[1], cells={"nowhere": "four-layers-sg"}),))
+
+    assert any("nowhere" in mistake for mistake in replace(PAPER, tables=(broken, *PAPER.tables[1:])).mistakes)

@@ -1,0 +1,273 @@
+"""Table 1 and figure 3 of Chen et al. 2019: accuracies, and how soon they are reached."""
+
+from dataclasses import replace
+
+from edgebed.studies.papers.measure import Measure
+from edgebed.studies.papers.measuring import accuracy, accuracy_at, difference, mean_accuracy, ratio, updates_to
+from edgebed.studies.papers.paper import AtMost, Cause, Claim, Curve, Near, Reading, Row, Sign, Table
+
+from .causes import LATER, SLOW, WIDER, of_mean
+from .cells import AFTER_POOL, BP, CELLS, MODELS, MODULES_BY_DESCENT, READINGS, SG, SG_EARLY
+from .measures import accuracy_within, steps_to
+
+TABLE_1 = {"four-layers": (98.4, 97.7), "eight-layers": (99.2, 92.4), "vgg16": (99.4, 84.5)}
+"""Accuracies by back-propagation and with synthetic gradients, in per cent."""
+HALF_A_POINT = 0.5
+"""Points that an accuracy may be off, so that the 0.7 show which table 1 has between the methods with four layers."""
+WIDER_BY = Near(value=5.0, tolerance=1.1)
+"""Points by which the gap is wider with eight layers than with four, in the words of the text. What separates them
+from the 6.1 of its own table is the tolerance."""
+UNDECAYED = 1500
+"""Steps after which no learning rate of eight layers at 0.001 has fallen, and all of them were evaluated."""
+
+
+def accuracy_row(cell: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None) -> Row:
+    """A row for the highest accuracy of a cell."""
+    return Row(what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=cause)
+
+
+def gap_row(
+    better: str, worse: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None
+) -> Row:
+    """A row for how many points one cell is better than another."""
+    measure = difference(accuracy(better), accuracy(worse))
+    return Row(what=what, cells=(better, worse), measure=measure, unit="points", claim=claim, note=note, cause=cause)
+
+
+def lost(model: str) -> Measure:
+    """A measure: points that synthetic gradients cost a model."""
+    return difference(accuracy(f"{model}-{BP}"), accuracy(f"{model}-{SG}"))
+
+
+def published_rows(model: str) -> dict[str, Row]:
+    """Rows for the two accuracies of a model in table 1."""
+    of_bp, of_sg = (Near(value=value, tolerance=HALF_A_POINT) for value in TABLE_1[model])
+    return {
+        f"{model}-bp": accuracy_row(f"{model}-{BP}", f"{MODELS[model]}, back-propagation", of_bp),
+        f"{model}-sg": accuracy_row(
+            f"{model}-{SG}", f"{MODELS[model]}, synthetic gradients", of_sg, cause=of_mean(f"{model}-sg")
+        ),
+    }
+
+
+def lost_row(model: str) -> Row:
+    """A row for what synthetic gradients cost a model, by the values of table 1."""
+    of_bp, of_sg = TABLE_1[model]
+    claim = Near(value=round(of_bp - of_sg, 1), tolerance=HALF_A_POINT)
+    what, cause = f"{MODELS[model]}: lost by synthetic gradients", of_mean(f"{model}-gap")
+    return replace(gap_row(f"{model}-{BP}", f"{model}-{SG}", what, claim, cause=cause), beside=f"{model}-sg")
+
+
+TABLE = Table(
+    title="Table 1: accuracy on MNIST",
+    seeds=3,
+    is_smaller=True,
+    text="The highest accuracy on the test images. What synthetic gradients lose with eight layers and with sixteen "
+    "are the same values once more, as differences: they stand beside them.",
+    rows={
+        **{name: row for model in MODELS for name, row in published_rows(model).items()},
+        "four-layers-gap": gap_row(
+            f"four-layers-{BP}", f"four-layers-{SG}", "Four layers: lost by synthetic gradients",
+            AtMost(value=1.0, published=0.7), "The text: less than 1 %.",
+        ),
+        "eight-layers-gap": lost_row("eight-layers"),
+        "vgg16-gap": replace(lost_row("vgg16"), note="The text: about 15 %."),
+        "wider": Row(
+            what="Eight layers over four: how much more is lost by synthetic gradients",
+            cells=tuple(f"{model}-{method}" for model in ("four-layers", "eight-layers") for method in (BP, SG)),
+            measure=difference(lost("eight-layers"), lost("four-layers")), unit="points", claim=WIDER_BY,
+            note="The text: a gap 5 % wider. The values of table 1 make it 6.1, and the introduction has a gap of "
+            "about 2 % with eight layers, where the table has 6.8.",
+            cause=WIDER,
+        ),
+    },
+    readings=READINGS,
+    curves=tuple(
+        Curve(
+            title=f"{words} as published", over="updates",
+            cells=tuple(
+                cell
+                for ending in (BP, SG, "sg-of-mean", "sg-of-mean-after-pool")
+                if (cell := f"{model}-{ending}") in CELLS
+            ),
+        )
+        for model, words in MODELS.items()
+    ),
+)  # fmt: skip
+
+
+def slower_row(model: str, beside: str = "") -> Row:
+    """A row for how much higher the mean accuracy by back-propagation is, while both learn."""
+    by_bp, by_sg = f"{model}-{BP}", f"{model}-{SG}"
+    return Row(
+        what=f"{MODELS[model]}: back-propagation over synthetic gradients, mean of all evaluations",
+        cells=(by_bp, by_sg), measure=difference(mean_accuracy(by_bp), mean_accuracy(by_sg)), unit="points",
+        claim=Sign(sign=1), with_updates="steady", beside=beside,
+        note="The text says so of figure 3a. It is measured over the beginning, in which both learn; what comes later "
+        "would only dilute it.",
+    )  # fmt: skip
+
+
+def reaches_row(cell: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None) -> Row:
+    """A row for the steps until 90 %."""
+    return Row(
+        what=f"{what}: steps until 90 %", cells=(cell,), measure=steps_to(cell, 0.9), unit="updates", claim=claim,
+        note=note, cause=cause,
+    )  # fmt: skip
+
+
+EIGHT_SLOWER = f"eight-layers-{SG_EARLY}", f"four-layers-{SG_EARLY}"
+
+FIGURE = Table(
+    title="Figure 3: convergence",
+    seeds=3,
+    is_smaller=True,
+    text="Steps are counted by their length: one with another learning rate is as many of the published 3e-5 as that "
+    "goes into it. How soon synthetic gradients reach 90 % is measured, as published, every 10 steps of the first 300, "
+    "in which the rate has yet to fall; in other readings evaluations lie further apart.",
+    rows={
+        "slower-four-layers": slower_row("four-layers"),
+        "slower-eight-layers": slower_row("eight-layers", "slower-four-layers"),
+        "reaches-four-layers-sg": reaches_row(
+            f"four-layers-{SG_EARLY}", "Four layers, synthetic gradients", Near(value=50_000, tolerance=25_000),
+            "The text: more than 90 % after 50,000 steps. Half of them is the tolerance.", SLOW,
+        ),
+        "reaches-eight-layers-sg": reaches_row(f"eight-layers-{SG_EARLY}", "Eight layers, synthetic gradients"),
+        "reaches-four-layers-bp": reaches_row(f"four-layers-{BP}", "Four layers, back-propagation"),
+        "reaches-eight-layers-bp": reaches_row(f"eight-layers-{BP}", "Eight layers, back-propagation"),
+        "depth-slows": Row(
+            what="Synthetic gradients, steps until 90 %: eight layers over four", cells=EIGHT_SLOWER,
+            measure=ratio(*(updates_to(cell, 0.9) for cell in EIGHT_SLOWER)), unit="x",
+            claim=Near(value=2, tolerance=0.5), note="The text: about twice, without a level.",
+        ),
+        "eight-layers-gap-100000": Row(
+            what="Eight layers: lost by synthetic gradients after 100,000 steps, or as many as were run",
+            cells=(f"eight-layers-{BP}", f"eight-layers-{SG}"),
+            measure=difference(
+                accuracy_within(f"eight-layers-{BP}", 100_000), accuracy_within(f"eight-layers-{SG}", 100_000)
+            ),
+            unit="points", claim=Near(value=10.0, tolerance=5.0), cause=LATER,
+            note="The text: about 10 %. Half of it is the tolerance.",
+        ),
+    },
+    readings=tuple(replace(reading, text="as for table 1.") for reading in READINGS),
+    curves=tuple(
+        Curve(title=f"{MODELS[model]} by plain gradient descent", over="updates",
+              cells=tuple(name for name in CELLS if name.startswith(model) and name.endswith("-sgd")))
+        for model in ("four-layers", "eight-layers")
+    ),
+)  # fmt: skip
+
+
+def more_modules_row(fewer: str, more: str) -> Row:
+    """A row for what more modules cost the mean accuracy, while both trainings learn."""
+    return Row(
+        what="Four layers, synthetic gradients: one module over three, mean of all evaluations",
+        cells=(fewer, more), measure=difference(mean_accuracy(fewer), mean_accuracy(more)), unit="points",
+        claim=Sign(sign=1), with_updates="steady",
+        note="The text: intuitively, the more modules, the longer to converge. One is after the pool, three are after "
+        "it and after two dense layers.",
+    )  # fmt: skip
+
+
+EVERYWHERE = "eight-layers-sg", "eight-layers-sg-everywhere"
+MODULES = Table(
+    title="Section 4.2: more modules",
+    seeds=3,
+    is_smaller=True,
+    text="The paper has no run for it. With four layers nothing else is switched. With eight, at a rate of 0.001, the "
+    "more modules are of 3x3, as the layers then are, with one mini-batch on its way, so that they are less behind "
+    "their layers.",
+    rows={
+        "more-modules-slower": more_modules_row(AFTER_POOL, f"four-layers-{SG}"),
+        "more-modules-slower-eight-layers": Row(
+            what=f"Eight layers, synthetic gradients: three modules over seven, after {UNDECAYED:,} steps",
+            cells=EVERYWHERE, measure=difference(*(accuracy_at(cell, UNDECAYED) for cell in EVERYWHERE)),
+            unit="points", claim=Sign(sign=1), with_updates="steady", beside="more-modules-slower",
+        ),
+        "eight-layers-sg-everywhere": accuracy_row(
+            "eight-layers-sg-everywhere", "Eight layers, seven modules: highest accuracy"
+        ),
+    },
+    readings=(
+        replace(READINGS[0], text="the training of table 1."),
+        Reading(
+            name="mean loss",
+            text="modules are taught the gradient of a mini-batch's mean loss.",
+            cells={
+                AFTER_POOL: "four-layers-sg-of-mean-after-pool", f"four-layers-{SG}": "four-layers-sg-of-mean",
+            },
+        ),
+    ),
+)  # fmt: skip
+
+
+def switched_rows(cell: str, words: str) -> dict[str, Row]:
+    """Rows for eight layers by plain gradient descent with one thing of their modules switched."""
+    by = {f"eight-layers-{BP}": "eight-layers-bp-sgd", f"eight-layers-{SG}": cell}
+    rows = {"eight-layers-sg": TABLE.rows, "eight-layers-gap": TABLE.rows, "eight-layers-gap-100000": FIGURE.rows}
+    read = {name: Reading(name=words, text="", cells=by).row(name, of[name]) for name, of in rows.items()}
+    return {
+        f"{name}{cell.removeprefix('eight-layers-sg')}": replace(row, what=f"{rows[name][name].what}, {words}")
+        for name, row in read.items()
+        if row
+    }
+
+
+DESCENT = Table(
+    title="Plain gradient descent: one thing at a time",
+    seeds=3,
+    is_smaller=True,
+    text="Between the two readings by plain gradient descent two things of the modules differ with eight layers: what "
+    "they are taught, and how fast they learn. Here one of them is switched. What steps at 333 times the rate stand "
+    "for is tried with ten times as many at a tenth of it, by back-propagation.",
+    rows={
+        **{name: row for cell, words in MODULES_BY_DESCENT.items() for name, row in switched_rows(cell, words).items()},
+        "longer-at-a-lower-rate": gap_row(
+            "four-layers-bp-sgd-long", "four-layers-bp-sgd",
+            "Four layers, back-propagation: 15,000 steps with 0.001 over 1,500 with 0.01",
+        ),
+    },
+)  # fmt: skip
+
+FIVE_SEEDS = Table(
+    title="Table 1: four layers by plain gradient descent, with five seeds",
+    seeds=5,
+    is_smaller=True,
+    text="The same as by that reading. Five seeds were stated after three had been run, and stand here alone.",
+    rows={
+        "four-layers-gap-of-five-seeds": replace(
+            gap_row(
+                "four-layers-bp-sgd", "four-layers-sg-sgd",
+                "Four layers, plain gradient descent: lost by synthetic gradients",
+                TABLE.rows["four-layers-gap"].claim,
+            ),
+            beside="four-layers-gap",
+        ),
+    },
+)  # fmt: skip
+
+GREEDY = Table(
+    title="Greedy learning",
+    seeds=3,
+    is_smaller=True,
+    text="Not in the paper: each shard has a loss of its own, and nothing comes down. By Adam with 0.001 and "
+    "mini-batches of 128, as synthetic gradients in that reading.",
+    rows={
+        name: row
+        for model, words in MODELS.items()
+        if f"{model}-greedy" in CELLS
+        for name, row in {
+            f"{model}-greedy": accuracy_row(f"{model}-greedy", f"{words}, greedy learning"),
+            f"{model}-greedy-over-sg": gap_row(
+                f"{model}-greedy", f"{model}-sg", f"{words}: greedy learning over synthetic gradients"
+            ),
+        }.items()
+    },
+    curves=tuple(
+        Curve(title=words, over="updates", cells=tuple(
+            cell for ending in ("bp", "sg", "greedy", "sg-everywhere") if (cell := f"{model}-{ending}") in CELLS
+        ))
+        for model, words in MODELS.items()
+    ),
+)  # fmt: skip
