@@ -4,11 +4,11 @@ from dataclasses import replace
 
 from edgebed.studies.papers.measure import Measure
 from edgebed.studies.papers.measuring import accuracy, accuracy_at, difference, mean_accuracy, ratio, updates_to
-from edgebed.studies.papers.paper import AtMost, Cause, Claim, Curve, Near, Reading, Row, Sign, Table
+from edgebed.studies.papers.paper import AtLeast, AtMost, Cause, Claim, Curve, Near, Reading, Row, Sign, Table
 
-from .causes import LATER, SLOW, WIDER, of_mean
+from .causes import WIDER, of_mean
 from .cells import AFTER_POOL, BP, CELLS, MODELS, MODULES_BY_DESCENT, READINGS, SG, SG_EARLY
-from .measures import accuracy_within, steps_to
+from .measures import accuracy_within
 
 TABLE_1 = {"four-layers": (98.4, 97.7), "eight-layers": (99.2, 92.4), "vgg16": (99.4, 84.5)}
 """Accuracies by back-propagation and with synthetic gradients, in per cent."""
@@ -61,7 +61,7 @@ def lost_row(model: str) -> Row:
 TABLE = Table(
     title="Table 1: accuracy on MNIST",
     seeds=3,
-    is_smaller=True,
+    other_setting=True,
     text="The highest accuracy on the test images. What synthetic gradients lose with eight layers and with sixteen "
     "are the same values once more, as differences: they stand beside them.",
     rows={
@@ -71,6 +71,11 @@ TABLE = Table(
             AtMost(value=1.0, published=0.7), "The text: less than 1 %.",
         ),
         "eight-layers-gap": lost_row("eight-layers"),
+        "eight-layers-gap-introduction": replace(
+            lost_row("eight-layers"), what="Eight layers: lost by synthetic gradients, as in the introduction",
+            claim=Near(value=2.0, tolerance=1.0), cause=None,
+            note="The introduction: only about 2 %, where table 1 has 6.8. The abstract calls the accuracy comparable.",
+        ),
         "vgg16-gap": replace(lost_row("vgg16"), note="The text: about 15 %."),
         "wider": Row(
             what="Eight layers over four: how much more is lost by synthetic gradients",
@@ -108,12 +113,14 @@ def slower_row(model: str, beside: str = "") -> Row:
     )  # fmt: skip
 
 
-def reaches_row(cell: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None) -> Row:
+def reaches_row(cell: str, what: str) -> Row:
     """A row for the steps until 90 %."""
-    return Row(
-        what=f"{what}: steps until 90 %", cells=(cell,), measure=steps_to(cell, 0.9), unit="updates", claim=claim,
-        note=note, cause=cause,
-    )  # fmt: skip
+    return Row(what=f"{what}: steps until 90 %", cells=(cell,), measure=updates_to(cell, 0.9), unit="updates")
+
+
+def gap_within(by_bp: str, by_sg: str) -> Measure:
+    """A measure: points that are lost after 100,000 steps of the published length."""
+    return difference(accuracy_within(by_bp, 100_000), accuracy_within(by_sg, 100_000))
 
 
 EIGHT_SLOWER = f"eight-layers-{SG_EARLY}", f"four-layers-{SG_EARLY}"
@@ -121,17 +128,19 @@ EIGHT_SLOWER = f"eight-layers-{SG_EARLY}", f"four-layers-{SG_EARLY}"
 FIGURE = Table(
     title="Figure 3: convergence",
     seeds=3,
-    is_smaller=True,
-    text="Steps are counted by their length: one with another learning rate is as many of the published 3e-5 as that "
-    "goes into it. How soon synthetic gradients reach 90 % is measured, as published, every 10 steps of the first 300, "
-    "in which the rate has yet to fall; in other readings evaluations lie further apart.",
+    other_setting=True,
+    text="How soon synthetic gradients reach 90 % is measured, as published, every 10 steps of the first 300, in which "
+    "the rate has yet to fall; in other readings evaluations lie further apart. The paper's 50,000 steps are counted, "
+    "by another rate, as so many fewer as that is larger.",
     rows={
         "slower-four-layers": slower_row("four-layers"),
         "slower-eight-layers": slower_row("eight-layers", "slower-four-layers"),
-        "reaches-four-layers-sg": reaches_row(
-            f"four-layers-{SG_EARLY}", "Four layers, synthetic gradients", Near(value=50_000, tolerance=25_000),
-            "The text: more than 90 % after 50,000 steps. Half of them is the tolerance.", SLOW,
+        "four-layers-sg-50000": Row(
+            what="Four layers, synthetic gradients: accuracy after 50,000 steps, or as many as were run",
+            cells=(f"four-layers-{SG}",), measure=accuracy_within(f"four-layers-{SG}", 50_000), unit="%",
+            claim=AtLeast(value=90.0), note="The text: more than 90 % after 50,000 steps.",
         ),
+        "reaches-four-layers-sg": reaches_row(f"four-layers-{SG_EARLY}", "Four layers, synthetic gradients"),
         "reaches-eight-layers-sg": reaches_row(f"eight-layers-{SG_EARLY}", "Eight layers, synthetic gradients"),
         "reaches-four-layers-bp": reaches_row(f"four-layers-{BP}", "Four layers, back-propagation"),
         "reaches-eight-layers-bp": reaches_row(f"eight-layers-{BP}", "Eight layers, back-propagation"),
@@ -139,15 +148,6 @@ FIGURE = Table(
             what="Synthetic gradients, steps until 90 %: eight layers over four", cells=EIGHT_SLOWER,
             measure=ratio(*(updates_to(cell, 0.9) for cell in EIGHT_SLOWER)), unit="x",
             claim=Near(value=2, tolerance=0.5), note="The text: about twice, without a level.",
-        ),
-        "eight-layers-gap-100000": Row(
-            what="Eight layers: lost by synthetic gradients after 100,000 steps, or as many as were run",
-            cells=(f"eight-layers-{BP}", f"eight-layers-{SG}"),
-            measure=difference(
-                accuracy_within(f"eight-layers-{BP}", 100_000), accuracy_within(f"eight-layers-{SG}", 100_000)
-            ),
-            unit="points", claim=Near(value=10.0, tolerance=5.0), cause=LATER,
-            note="The text: about 10 %. Half of it is the tolerance.",
         ),
     },
     readings=tuple(replace(reading, text="as for table 1.") for reading in READINGS),
@@ -164,7 +164,7 @@ def more_modules_row(fewer: str, more: str) -> Row:
     return Row(
         what="Four layers, synthetic gradients: one module over three, mean of all evaluations",
         cells=(fewer, more), measure=difference(mean_accuracy(fewer), mean_accuracy(more)), unit="points",
-        claim=Sign(sign=1), with_updates="steady",
+        with_updates="steady",
         note="The text: intuitively, the more modules, the longer to converge. One is after the pool, three are after "
         "it and after two dense layers.",
     )  # fmt: skip
@@ -174,7 +174,7 @@ EVERYWHERE = "eight-layers-sg", "eight-layers-sg-everywhere"
 MODULES = Table(
     title="Section 4.2: more modules",
     seeds=3,
-    is_smaller=True,
+    other_setting=True,
     text="The paper has no run for it. With four layers nothing else is switched. With eight, at a rate of 0.001, the "
     "more modules are of 3x3, as the layers then are, with one mini-batch on its way, so that they are less behind "
     "their layers.",
@@ -183,7 +183,7 @@ MODULES = Table(
         "more-modules-slower-eight-layers": Row(
             what=f"Eight layers, synthetic gradients: three modules over seven, after {UNDECAYED:,} steps",
             cells=EVERYWHERE, measure=difference(*(accuracy_at(cell, UNDECAYED) for cell in EVERYWHERE)),
-            unit="points", claim=Sign(sign=1), with_updates="steady", beside="more-modules-slower",
+            unit="points", with_updates="steady",
         ),
         "eight-layers-sg-everywhere": accuracy_row(
             "eight-layers-sg-everywhere", "Eight layers, seven modules: highest accuracy"
@@ -205,23 +205,35 @@ MODULES = Table(
 def switched_rows(cell: str, words: str) -> dict[str, Row]:
     """Rows for eight layers by plain gradient descent with one thing of their modules switched."""
     by = {f"eight-layers-{BP}": "eight-layers-bp-sgd", f"eight-layers-{SG}": cell}
-    rows = {"eight-layers-sg": TABLE.rows, "eight-layers-gap": TABLE.rows, "eight-layers-gap-100000": FIGURE.rows}
-    read = {name: Reading(name=words, text="", cells=by).row(name, of[name]) for name, of in rows.items()}
-    return {
-        f"{name}{cell.removeprefix('eight-layers-sg')}": replace(row, what=f"{rows[name][name].what}, {words}")
-        for name, row in read.items()
-        if row
+    read = {name: Reading(name=words, text="", cells=by).row(name, TABLE.rows[name]) for name in SWITCHED}
+    ending = cell.removeprefix("eight-layers-sg")
+    return {f"{name}{ending}": row for name, row in read.items() if row} | {
+        f"eight-layers-gap-100000{ending}": later_row(cell, words)
     }
 
 
+def later_row(cell: str, words: str) -> Row:
+    """A row for what eight layers lose after what are 100,000 of the paper's steps, by plain gradient descent."""
+    by_bp = "eight-layers-bp-sgd"
+    return Row(
+        what=f"Eight layers, {words}: lost by synthetic gradients after what are 100,000 of the paper's steps",
+        cells=(by_bp, cell), measure=gap_within(by_bp, cell), unit="points", with_updates="steady",
+    )  # fmt: skip
+
+
+SWITCHED = ("eight-layers-sg", "eight-layers-gap")
 DESCENT = Table(
     title="Plain gradient descent: one thing at a time",
     seeds=3,
-    is_smaller=True,
+    other_setting=True,
     text="Between the two readings by plain gradient descent two things of the modules differ with eight layers: what "
     "they are taught, and how fast they learn. Here one of them is switched. What steps at 333 times the rate stand "
     "for is tried with ten times as many at a tenth of it, by back-propagation.",
     rows={
+        "eight-layers-gap-100000": replace(
+            later_row("eight-layers-sg-sgd", "plain gradient descent"), claim=Near(value=10.0, tolerance=5.0),
+            note="The text: about 10 %. Half of it is the tolerance.",
+        ),
         **{name: row for cell, words in MODULES_BY_DESCENT.items() for name, row in switched_rows(cell, words).items()},
         "longer-at-a-lower-rate": gap_row(
             "four-layers-bp-sgd-long", "four-layers-bp-sgd",
@@ -230,27 +242,10 @@ DESCENT = Table(
     },
 )  # fmt: skip
 
-FIVE_SEEDS = Table(
-    title="Table 1: four layers by plain gradient descent, with five seeds",
-    seeds=5,
-    is_smaller=True,
-    text="The same as by that reading. Five seeds were stated after three had been run, and stand here alone.",
-    rows={
-        "four-layers-gap-of-five-seeds": replace(
-            gap_row(
-                "four-layers-bp-sgd", "four-layers-sg-sgd",
-                "Four layers, plain gradient descent: lost by synthetic gradients",
-                TABLE.rows["four-layers-gap"].claim,
-            ),
-            beside="four-layers-gap",
-        ),
-    },
-)  # fmt: skip
-
 GREEDY = Table(
     title="Greedy learning",
     seeds=3,
-    is_smaller=True,
+    other_setting=True,
     text="Not in the paper: each shard has a loss of its own, and nothing comes down. By Adam with 0.001 and "
     "mini-batches of 128, as synthetic gradients in that reading.",
     rows={

@@ -30,6 +30,8 @@ CELLS = {
     )
     for variant in RATES
 }
+OF_CORES = {"sg-1": Cell(scenario=SCENARIO, variant="sg", runtime="docker", sets=lambda _: ("fleet.edge.cpus=1",))}
+"""The paper's setting: a core for each of four devices."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +83,7 @@ def computed(what: str, value: Callable[[], float], unit: Unit, note: str = "") 
 TABLE = Table(
     title="Section 4.3: the cap, and the step taken apart",
     seeds=5,
-    is_smaller=True,
+    other_setting=True,
     text=f"Each device has {CAP} of a core here, and with a core each four devices take more than a host of two cores "
     "has: what they would do is worked out from a profile, in which a layer and its module are timed alone on a whole "
     "core. The paper's 1.11 is what its devices gain by not waiting, less what their modules cost, and it depends on "
@@ -105,7 +107,12 @@ TABLE = Table(
         f"faster-than-whole-{CAP}": Row(
             what=f"Synthetic gradients on four devices of {CAP} of a core over back-propagation on one without a cap",
             cells=(f"sg-{CAP}", "whole"), measure=ratio(updates_per_s(f"sg-{CAP}"), updates_per_s("whole")), unit="x",
-            claim=PUBLISHED, beside="faster-than-whole", cause=CAP_CAUSE,
+            claim=PUBLISHED, beside="faster-than-whole-1", cause=CAP_CAUSE,
+        ),
+        "faster-than-whole-1": Row(
+            what="Synthetic gradients on four devices of a core each over back-propagation on one without a cap",
+            cells=("sg-1", "whole"), measure=ratio(updates_per_s("sg-1"), updates_per_s("whole")), unit="x",
+            claim=PUBLISHED, note="The paper's 185 over 166. It takes a host of four cores and more.",
         ),
         "faster-by-the-cap": Row(
             what=f"Synthetic gradients: {CAP} of a core over 0.4", cells=(f"sg-{CAP}", "sg"),

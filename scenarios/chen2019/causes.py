@@ -13,15 +13,6 @@ WIDER = Cause(
     "that after the pool.",
     row=read_as("wider", "mean loss after the pool"),
 )
-SLOW = Cause(
-    "The optimizer, which the paper does not name. By plain gradient descent it is "
-    "{reaches-four-layers-sg:plain-gradient-descent}, if a step at 333 times the rate counts as 333; at the published "
-    "rate it was not run."
-)
-LATER = Cause(
-    "The optimizer, which the paper does not name: plain gradient descent, with steps counted by their length.",
-    row=read_as("eight-layers-gap-100000", "plain gradient descent"),
-)
 CAP = Cause(
     "The cap of a device: a core for each, as the paper's containers have, by the profile of each layer and without "
     "messages.",

@@ -159,4 +159,5 @@ CELLS: dict[str, Cell] = {
     **{variant: deployed(variant) for variant in (*RATES, *OTHER_RATES)},
     DEPLOYED: deployed("sg-accuracy"),
     **caps.CELLS,
+    **caps.OF_CORES,
 }  # fmt: skip

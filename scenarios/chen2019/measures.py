@@ -5,9 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from edgebed.studies.finished import FinishedTrial
-from edgebed.studies.measures import reach
 from edgebed.studies.papers.measure import Measure
-from edgebed.studies.papers.measuring import reached_by
 
 from .cells import PRINTED_RATE
 
@@ -16,15 +14,6 @@ def published_steps(trial: FinishedTrial) -> float:
     """Steps at the published rate that are as long as one of a trial."""
     rate = trial.plan.node("edge-0").method.parts["optimizer"].settings["learning_rate"]
     return float(rate) / PRINTED_RATE
-
-
-def steps_to(cell: str, accuracy: float) -> Measure:
-    """A measure: steps until an accuracy, in the length of those at the published rate; None if it never is reached."""
-    return reached_by(
-        cell,
-        lambda trial: reach(trial.evaluations, accuracy, 1),
-        lambda trial, reached: reached.updates * published_steps(trial),
-    )
 
 
 def accuracy_within(cell: str, steps: int) -> Measure:

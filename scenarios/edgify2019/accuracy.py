@@ -88,7 +88,7 @@ FEDERATED_F2I = "Federated learning, F2I of changes"
 ACCURACY = Table(
     title="Accuracy",
     seeds=11,
-    is_smaller=True,
+    other_setting=True,
     text=f"CIFAR-10, re-compressed, the ResNet of 8 layers, 4 workers, {EPOCHS} epochs or rounds; the last model on "
     "the test images. Differences are taken seed by seed: the same first weights, the same mini-batches. Half a point "
     "is what *the same accuracy*, and *achieving the baseline accuracy*, are taken to mean. Eleven seeds were stated "
@@ -123,7 +123,7 @@ ACCURACY = Table(
 MODEL_SCALE = Table(
     title="Accuracy with one scale for the model",
     seeds=3,
-    is_smaller=True,
+    other_setting=True,
     text="As above, but the integers have one scale for the whole model, with which zip makes them smaller: whether "
     "what they lose by it costs accuracy.",
     rows={
@@ -154,7 +154,7 @@ MODEL_SCALE = Table(
 CLIPPED = Table(
     title="DGC with clipping and a sample",
     seeds=3,
-    is_smaller=True,
+    other_setting=True,
     text="As the post describes DGC: each worker clips its gradient, and a sample of 1 % of the entries finds the "
     "largest. The post does not say to which norm; here it is about the mean norm of this network's gradients at "
     "first. All other rows clip nothing and find the largest exactly.",
@@ -169,7 +169,7 @@ CLIPPED = Table(
 HUNDRED_EPOCHS = Table(
     title="A hundred epochs of an eighth of the images",
     seeds=4,
-    is_smaller=True,
+    other_setting=True,
     text="As many epochs as the post's, of 6,000 of the images, in as many steps as the twelve epochs above: so the "
     "four epochs in which DGC sends more are as small a part of the training as in the post.",
     rows={
@@ -189,7 +189,7 @@ HUNDRED_EPOCHS = Table(
 WORKERS_32 = Table(
     title="Accuracy with 32 workers",
     seeds=3,
-    is_smaller=True,
+    other_setting=True,
     text="The post's 32 workers share the images that four have above, for as many epochs or rounds.",
     rows={
         "accuracy-large-batch-32": accuracy_row("large-batch-32"),
@@ -224,7 +224,7 @@ RESNET18 = Table(
 SCHEDULES = Table(
     title="Figure 1: how the learning rate falls",
     seeds=3,
-    is_smaller=True,
+    other_setting=True,
     text="The post let it fall when the training loss stopped decreasing, and found that with DGC it fell late, which "
     "stalled training; a cosine may be more suitable, it says, and that this requires further research. Here an epoch "
     "is on a plateau when its loss is not a tenth below the lowest before it, since so few epochs have no other.",
@@ -253,7 +253,7 @@ OF_SEEDS = f"{len(weights.SEEDS)} seeds"
 WEIGHTS = Table(
     title="Weights as 8-bit integers",
     seeds=3,
-    is_smaller=True,
+    other_setting=True,
     text=f"""\
 The post calls it a bad strategy, without a number, to quantise the weights while training. Here each step of a training
 is rounded, {weights.STEPS} steps of one worker with {weights.BATCH} images, so that changes below half a unit are lost;

@@ -86,6 +86,8 @@ lost. What it leaves open is read as follows.
 - Images are standardised one by one, and neither flipped nor shifted; there is no weight decay.
 """,
     window=1,
+    stated="Numbers of seeds, first readings and the rows that count were stated on 28 November 2026, when all runs "
+    "had been made but those that were begun since.",
     cells=CELLS,
     tables=(
         rates.SIZES,

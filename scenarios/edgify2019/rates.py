@@ -121,7 +121,7 @@ def integers_row(name: str) -> Row:
 
 F2I = Table(
     title="F2I and zip",
-    is_smaller=True,
+    other_setting=True,
     text="""\
 The post: F2I makes gradients four times smaller, and zip of *the quantized weights* some 50 % again, eight times in
 all. It does not say which entries share a scale. First each tensor has its own, as in TensorFlow's quantised inference,
@@ -171,7 +171,7 @@ def dgc_rows(name: str) -> dict[str, Row]:
 
 DGC = Table(
     title="DGC",
-    is_smaller=True,
+    other_setting=True,
     text="""\
 Bytes of the first gradient's parameters as floats over those that are sent, once a thousandth of the convolutions is;
 the post's table of rates is lost.

@@ -144,7 +144,7 @@ def factors_of(name: str) -> dict[str, Row]:
 
 TOTALS = Table(
     title="Data uploaded by a device",
-    is_smaller=True,
+    other_setting=True,
     text="Of 32 devices with 128 images a mini-batch: an epoch is 13 pushes by large batch, and one by federated "
     "learning. The post finds federated learning to send a third with 1,000 classes, and five times as much with 10, "
     "there with zip of the sparse gradient, and it describes a warm-up of four epochs in which large batch sends more: "

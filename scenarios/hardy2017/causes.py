@@ -13,7 +13,7 @@ def shorter_steps(row: str) -> Cause:
 
 
 LOWER_RATE = Cause(
-    "A lower learning rate for Comp-ASGD alone. With one rate for both the difference would stay near zero.",
+    "A lower learning rate for Comp-ASGD alone, chosen so that its accuracy fits.",
     row=read_as("order-asgd-over-comp-asgd-0.1", "shorter steps"),
 )
 IMAGES = Cause(

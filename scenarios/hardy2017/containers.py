@@ -69,7 +69,7 @@ def ingress_row(ending: str) -> Row:
 TABLE = Table(
     title="Figure 3 in containers",
     seeds=5,
-    is_smaller=True,
+    other_setting=True,
     text="Twenty containers with 0.08 of a core, 320 MB, 20 mbit up and 50 down make a hundredth of the updates, "
     "of which the paper says nothing. Which method is better, and how many bytes it takes, is compared with "
     "virtual time at the same size: a point, two per cent of the size of a push and a third of the ingress "

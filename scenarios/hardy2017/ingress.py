@@ -4,7 +4,7 @@ from edgebed.studies.papers.measuring import ratio, times
 from edgebed.studies.papers.paper import Cause, Claim, Curve, Near, Never, Row, Table
 
 from .causes import shorter_steps
-from .cells import COMP_ASGD, METHODS, PRINTED_PAUSE, SHORTER_STEPS, UPDATES
+from .cells import COMP_ASGD, METHODS, NARROW_PAUSE, OTHER_PAUSES, SHORTER_STEPS, UPDATES
 from .measures import (
     BARE,
     PICKLED,
@@ -32,6 +32,7 @@ def ingress_rows(
     asgd_ingress = times(ingress_to_target(ASGD, encoding), asgd_share)
     adacomp_push, adacomp_ingress = push_bytes(adacomp, encoding), ingress_to_target(adacomp, encoding)
     paper_has = encoding.is_the_authors
+    reduction = f"reduction-97-{PICKLED.key}" if paper_has else ""
     beside = PICKLED.key if paper_has and encoding is not PICKLED else ""
     computed = f"ASGD was run with float32; this is {asgd_share:g} of what it sent." if asgd_share != 1.0 else ""
     return {
@@ -53,8 +54,10 @@ def ingress_rows(
             measure=asgd_ingress,
             unit="bytes",
             claim=Near(value=254e9, tolerance=127e9) if paper_has else None,
-            beside=beside and f"ingress-97-asgd-{beside}",
-            note="191 times the paper's 1.33 GB; half of it is the tolerance." if paper_has else computed,
+            beside=reduction,
+            note="The paper prints 1.33 GB and 191, whose product this is; half is the tolerance."
+            if paper_has
+            else computed,
         ),
         f"ingress-97-adacomp-{key}": Row(
             what=f"AdaComp 0.01: ingress to 97 %, {words}",
@@ -126,7 +129,7 @@ FIGURE_3_RIGHT = Table(
             "pickle times pushes: it follows by arithmetic.",
         ),
     },
-    readings=(PRINTED_PAUSE, SHORTER_STEPS),
+    readings=(NARROW_PAUSE, *OTHER_PAUSES, SHORTER_STEPS),
     curves=(
         Curve(title="Accuracy against ingress, our encoding", cells=tuple(METHODS), over="ingress"),
     ),

@@ -32,7 +32,7 @@ OTHERS = {
 }
 WHAT = OTHERS | ESGD
 """Methods in words."""
-BY_UPDATES = ("esgd-50-of-32", "esgd-50-of-64", "esgd-75-of-32")
+BY_UPDATES = ("esgd-50-of-32", "esgd-50-of-64", "esgd-75-of-32", "esgd-75-of-64")
 """Methods with smaller mini-batches that are run with a learning rate by updates, too."""
 SIGNED = {name: f"{name}-signed" for name in ESGD}
 PRINTED = {name: name for name in OTHERS} | SIGNED

@@ -55,7 +55,7 @@ def rate_row(ending: str) -> Row:
 TABLE = Table(
     title="Tables 1 and 2 in containers",
     seeds=5,
-    is_smaller=True,
+    other_setting=True,
     text="Four containers with a fifth of a core, 500 MB, 50 mbit up and 100 down make a thousandth of the "
     "iterations, of which the paper says nothing. A point of accuracy or of the share that is sent, and a tenth of the "
     "ratio of rates, are what they may differ by from virtual time at the same size, stated before the runs.",

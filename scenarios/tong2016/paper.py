@@ -382,6 +382,8 @@ was published with it, which does not compute them.
   last model here.
 """,
     window=1,
+    stated="Numbers of seeds, first readings and the rows that count were stated on 28 November 2026, when all runs "
+    "had been made but those that were begun since.",
     cells=CELLS,
     tables=(
         UPDATE_DECOUPLED,

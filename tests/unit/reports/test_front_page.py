@@ -106,7 +106,7 @@ BY_SEED = {1: 80.0, 2: 81.0, 3: 80.5}
     ("settings", "way"),
     [
         ({"finding": "reproduced"}, "as published"),
-        ({"finding": "reproduced", "is_whole": False}, "smaller"),
+        ({"finding": "reproduced", "is_whole": False}, "other setting"),
         ({"finding": "in direction", "size": "smaller"}, "in direction"),
         ({"finding": "in direction", "size": "larger", "is_whole": False}, "in direction"),
         ({"finding": "differs"}, "not"),

@@ -27,10 +27,10 @@ def row(cell: str = "asgd", **settings: object) -> Row:
     return Row(**{"what": "", "cells": (cell,), "measure": accuracy(cell), "unit": "%", "claim": claim} | settings)
 
 
-def paper_of(*rows: Row, scale: float = 1.0, is_smaller: bool = False, best_of: int = 1) -> Paper:
+def paper_of(*rows: Row, scale: float = 1.0, other_setting: bool = False, best_of: int = 1) -> Paper:
     """The tiny paper's cells with a table of these rows, called a, b, ..."""
     table = Table(
-        title="T", seeds=3, rows=dict(zip("abcd", rows, strict=False)), readings=(HALVED,), is_smaller=is_smaller
+        title="T", seeds=3, rows=dict(zip("abcd", rows, strict=False)), readings=(HALVED,), other_setting=other_setting
     )  # fmt: skip
     return dataclasses.replace(
         tiny_paper(), tables=(table,), best_of=best_of,
@@ -94,7 +94,7 @@ def test_a_row_is_whole_in_the_papers_setting_and_length(root: Path) -> None:
     for paper, is_whole in (
         (paper_of(row(), row("adacomp")), (True, True)),
         (paper_of(row(), row("adacomp"), scale=0.5), (True, False)),
-        (paper_of(row(), row("adacomp"), is_smaller=True), (False, False)),
+        (paper_of(row(), row("adacomp"), other_setting=True), (False, False)),
     ):
         rows = found(paper, root)
         assert tuple(rows[name].is_whole for name in "ab") == is_whole

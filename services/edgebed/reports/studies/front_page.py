@@ -22,13 +22,20 @@ FRONT = "index"
 ARTIFACT = "artifact"
 INTRODUCTION = """\
 Five publications on training neural networks at the edge, run again: in virtual time, or in containers with capped
-processors and shaped links where time is what is measured. Each claim is counted once, by a row that was named for it,
-with a number of seeds that was stated for its table; one value decides where chance has no part in it. *As published*:
-reproduced in the paper's own setting and length. *Smaller*: reproduced with a smaller network, fewer images or fewer
-updates, where what is still to come cannot change it. *In direction*: an effect of the claimed sign, and of another
-size or one that is not told. *Another reading*: missed as it is printed, and met by another reading, encoding or
-setting. *Not*: missed. *Explained* are those of the last two for which a row that switches one thing accounts for more
-than half of the difference. Each paper's page has all rows, sizes, runs and commands."""
+processors and shaped links where time is what is measured. Each claim is counted once, by one row.
+
+- *As published*: reproduced in the paper's own setting and length. *Other setting*: reproduced with another network
+  than the paper's, which it may not name, with fewer images, or with fewer updates, where longer training is not
+  expected to change the finding.
+- *In direction*: an effect of the claimed sign, and of another size or one that is not told.
+- *Another reading*: missed by the first reading of what the paper leaves open, and met by another reading, encoding or
+  setting; no reading has to fit its table for that, and by chance it happens more often than one in twenty times.
+- *Not*: missed. *Explained* are those of the last two for which a row that switches one thing accounts for more than
+  half of the difference.
+- *Not decided*: seeds are missing of those that were stated, runs are too short (*so far inside*, *so far outside*), or
+  the interval lies across the border (*not distinguishable*).
+
+Each paper's page has all rows, sizes, runs and commands, and says how to read a row."""
 REQUIREMENTS = """\
 **Hardware.** Two cores and 8 GB of memory, no GPU; times below are of one core of the machine that the pages name,
 unless they name another device. **Software.** Linux, Python 3.11 or newer, and Docker for what is run in containers;
@@ -47,7 +54,8 @@ TYRES_COMMANDS = (
     "edgebed reproduce tong2016 --no-run --output docs/results",
 )
 FRONT_HEAD = (
-    "paper", "claims", "as published", "smaller", "in direction", "another reading", "not", "not decided", "explained",
+    "paper", "claims", "as published", "other setting", "in direction", "another reading", "not", "not decided",
+    "explained",
 )  # fmt: skip
 WAYS = FRONT_HEAD[2:-1]
 CHECK_HEAD = ("", "expected", "finding")
@@ -63,13 +71,14 @@ class Reproduced(NamedTuple):
 
 def front_page(reproduced: Sequence[Reproduced], others: Sequence[str] = ()) -> Page:
     """The front page; `others` are names of further pages in its folder."""
+    counts = [_counts(each) for each in reproduced]
     return Page(
         name=FRONT,
         title="Results",
         heading="What five publications claim, and what became of it",
         parts=[
             Prose(INTRODUCTION),
-            Grid(FRONT_HEAD, [_counts(each) for each in reproduced]),
+            Grid(FRONT_HEAD, [*counts, _totals(counts)]),
             Paragraph((_page(ARTIFACT, "An appendix"), " says how to check them, in ten minutes and in days.")),
             *(_paper(each) for each in reproduced),
             Section("Further studies", [Paragraph(_listed(others))] if others else []),
@@ -109,12 +118,17 @@ def _counts(each: Reproduced) -> tuple[str | Span, ...]:
     return _page(each.paper.name), *(str(count) for count in (len(claims), *(ways[way] for way in WAYS), explained))
 
 
+def _totals(counts: Sequence[Sequence[str | Span]]) -> tuple[str, ...]:
+    """The row of all papers together."""
+    return "all", *(str(sum(int(str(count)) for count in column)) for column in list(zip(*counts, strict=True))[1:])
+
+
 def _way(row: RowResult, met_beside: Collection[str]) -> str:
     """The column of FRONT_HEAD that a claim counts in."""
     if not row.is_decided:
         return "not decided"
     if row.finding == "reproduced":
-        return "as published" if row.is_whole else "smaller"
+        return "as published" if row.is_whole else "other setting"
     if row.finding == "in direction":
         return "in direction"
     return "another reading" if row.row in met_beside else "not"

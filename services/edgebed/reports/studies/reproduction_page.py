@@ -100,6 +100,8 @@ COUNTED = {
 """Words for the findings that the first line counts, in its order."""
 COARSE = 0.25
 """Share of a value without a claim that evaluations may leave open without a note."""
+FINAL_DIFFERS = 0.02
+"""Points by which the accuracy of the last models is another than that of the best."""
 NAMED_MAX = 5
 """Number of runs, of those whose conditions did not hold, that are named."""
 
@@ -125,11 +127,12 @@ def reproduction_page(paper: Paper, result: Reproduction, curves: Curves, chosen
         parts=[
             Prose(paper.text),
             Paragraph(_overview(result)),
-            Prose(FINDINGS),
+            Paragraph(paper.stated),
             Prose(TEST_SET),
             Prose(" ".join(_said_of_data([run for cell in result.cells for run in cell.runs], result.computed))),
             Paragraph(BYTES if any(row.unit == "bytes" for rows in result.tables.values() for row in rows) else ""),
             *(_table(paper, table, result, curves) for table in paper.tables),
+            Section("How to read a row", [Prose(FINDINGS)]),
             Section("Runs", [*_runs(paper, result.cells), *_computed(paper, result.computed)]),
             machine_section([run for cell in result.cells for run in cell.runs], result.computed),
             Section("How to repeat it", list(_repeat(paper, result))),
@@ -207,7 +210,10 @@ def readings_parts(table: Table, rows: Mapping[str, RowResult]) -> Iterator[Part
     """The readings of a table, and each of its claims by each of them: one reading has to fit them all."""
     if not table.readings or not any(row.is_primary for row in table.rows.values()):
         return
-    yield Paragraph("Each reading is applied to all rows of the table; those beside the first are judged row by row.")
+    yield Paragraph(
+        "Each reading is applied to all rows of the table. Those beside the first are judged row by row, at 95 %, with "
+        "as many seeds as each row says."
+    )
     yield Notes([(Span(each.name, "emphasis"), f": {filled(each.text, rows)}") for each in table.readings])
     by_reading = {
         reading.name: {
@@ -232,7 +238,16 @@ def readings_parts(table: Table, rows: Mapping[str, RowResult]) -> Iterator[Part
             for name in next(iter(by_reading.values()))
         ],
     )
-    yield Notes([f"{name}: {_met_text(list(read.values()))}" for name, read in by_reading.items()])
+    changed = {
+        reading: [each for name, each in read.items() if each is not rows[name]] for reading, read in by_reading.items()
+    }
+    yield Notes([_reading_text(name, list(read.values()), changed[name]) for name, read in by_reading.items()])
+
+
+def _reading_text(name: str, rows: Sequence[RowResult], changed: Sequence[RowResult]) -> str:
+    """How many claims of the table a reading meets, and how many of those that it changes."""
+    text = f"{name}: {_met_text(rows)}"
+    return f"{text}; of {count_text(len(changed), 'row')} that it changes {_met_text(changed)}" if changed else text
 
 
 def _found_text(row: RowResult) -> str:
@@ -244,7 +259,7 @@ def _short_text(row: RowResult) -> str:
     text = measured_text(row.measured, row.values, row.unit, of_seeds=row.needs_runs)
     if row.best is not None:
         text += f", best {value_text(row.best, row.unit)}"
-    if row.final is not None and row.measured and value_text(row.final, "%") != value_text(row.measured.mean, "%"):
+    if row.final is not None and row.measured and abs(row.final - row.measured.mean) > FINAL_DIFFERS:
         text += f", final {value_text(row.final, '%')}"
     return text
 
@@ -432,6 +447,10 @@ def _said_of_data(runs: Sequence[RunResult], computed: Sequence[ComputedRow]) ->
 
 def _repeat(paper: Paper, result: Reproduction) -> Iterator[Part]:
     is_shipped = result.paper == paper.name
+    if is_shipped:
+        yield Paragraph(
+            coded(f"What the paper states beside, and why it has no row: `scenarios/{paper.name}/README.md`.")
+        )
     place = "In a checkout of edgebed" if is_shipped else f"In the folder that has `scenarios/{paper.name}`"
     yield Paragraph(coded(f"{place}; each command resumes where it was interrupted, and runs nothing twice:"))
     yield Listing(_reproduce_commands(paper, result), "sh")

@@ -248,8 +248,8 @@ class Table:
     seeds: int = 0
     """Number of seeds that its rows are run with, stated before the runs: with fewer nothing is found. 0: no row needs
     any."""
-    is_smaller: bool = False
-    """Whether its rows are of a smaller setting than the paper's, such as another network or a part of the images."""
+    other_setting: bool = False
+    """Whether its rows are of another setting than the paper's, such as another network or a part of the images."""
     rows: Mapping[str, Row]
     """Rows by the name that `--row` takes, unique in the paper, as the first reading has them."""
     readings: tuple[Reading, ...] = ()
@@ -299,6 +299,9 @@ class Paper:
     """How the paper was read where it leaves something open, in Markdown."""
     window: int
     """Evaluations that the moving average of an accuracy is taken over."""
+    stated: str = ""
+    """When the numbers of seeds, the first readings and the rows that count were stated, and what had been run then: a
+    sentence."""
     runs: int = 1
     """Number of training runs that a value of the paper's is the mean of."""
     best_of: int = 1

@@ -381,7 +381,7 @@ def _row_result(
         seeds_wanted=len(needed) or 1,
         updates=(min(updates), max(updates)),
         share=(min(shares), max(shares)),
-        is_whole=min(shares) >= 1 and not table.is_smaller,
+        is_whole=min(shares) >= 1 and not table.other_setting,
         is_primary=row.is_primary,
         beside=row.beside,
         note=row.note,

@@ -18,20 +18,20 @@ from chen2019.cells import (
     RATES,
     READINGS,
     SG,
-    SGD_STEPS,
     UPDATES,
 )
-from chen2019.measures import accuracy_within, steps_to
+from chen2019.measures import accuracy_within
 from chen2019.paper import PAPER
 
 from edgebed.journal.series import Evaluations
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.cells import CellRun, PaperCells
-from edgebed.studies.papers.measure import resolution
 from edgebed.studies.papers.paper import AtMost
 
 FOLDER = Path(__file__).parents[4] / "scenarios/chen2019"
 FILES = ("table-1.yaml", "section-4-3.yaml")
+NOT_PRINTED = ("eight-layers-gap-100000",)
+"""Rows that count and are not of the published rate: of runs so short there is none of 100,000 of its steps."""
 
 
 @pytest.fixture(scope="module")
@@ -106,12 +106,13 @@ def test_each_claim_counts_once_and_as_published():
     """What counts is of cells with the published rate and mini-batches, or of section 4.3; readings stand beside."""
     trials = load_scenario(FOLDER / "table-1.yaml").trials
     counted = {name: row for name, row in PAPER.rows.items() if row.is_primary}
-    of_table_1 = {CELLS[cell].variant for row in counted.values() for cell in row.cells if cell not in RATES}
+    cells = {cell for name, row in counted.items() if name not in NOT_PRINTED for cell in row.cells}
+    of_table_1 = {CELLS[cell].variant for cell in cells if CELLS[cell].scenario == "table-1.yaml"}
 
     assert list(counted) == [
         *(f"{model}-{method}" for model in MODELS for method in ("bp", "sg")),
-        "four-layers-gap", "wider", "slower-four-layers", "reaches-four-layers-sg", "depth-slows",
-        "eight-layers-gap-100000", "more-modules-slower", "faster-than-whole",
+        "four-layers-gap", "wider", "slower-four-layers", "four-layers-sg-50000", "depth-slows", *NOT_PRINTED,
+        "faster-than-whole-1",
     ]  # fmt: skip
     for variant in of_table_1:
         trial = trials[variant]
@@ -157,16 +158,6 @@ def evaluated(rate, accuracies, every):
         final=np.arange(count) == count - 1, ingress_bytes=nothing, egress_bytes=nothing, bits=nothing,
     )  # fmt: skip
     return SimpleNamespace(plan=plan, evaluations=evaluations)
-
-
-def test_a_step_counts_by_its_length():
-    """One at 0.01 is 333 of the published ones, and so is how far evaluations lie apart."""
-    trials = {"slow": evaluated(PRINTED_RATE, [0.1, 0.8, 0.95], 100), "fast": evaluated(0.01, [0.1, 0.8, 0.95], 50)}
-
-    assert steps_to("slow", 0.9)(trials) == pytest.approx(200)
-    assert steps_to("fast", 0.9)(trials) == pytest.approx(100 * UPDATES / SGD_STEPS)
-    assert resolution(steps_to("fast", 0.9), trials) == pytest.approx(50 * UPDATES / SGD_STEPS)
-    assert steps_to("slow", 0.99)(trials) is None
 
 
 @pytest.mark.parametrize(

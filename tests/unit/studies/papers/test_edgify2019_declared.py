@@ -168,13 +168,13 @@ def test_the_stated_seeds_are_those_of_the_tables() -> None:
 
 def test_rows_of_a_smaller_network_or_of_a_worker_alone_are_no_whole_setting() -> None:
     """Only the post's network with its workers is, whose row is shorter, and the networks themselves."""
-    assert [table.title for table in PAPER.tables if not table.is_smaller] == [
+    assert [table.title for table in PAPER.tables if not table.other_setting] == [
         "The networks", "Federated learning with the post's network"
     ]  # fmt: skip
     trials = load_scenario(FOLDER / "accuracy.yaml").trials
     for table in PAPER.tables:
         for cell in {cell for row in table.rows.values() for cell in row.cells}:
-            assert table.is_smaller == (trials[CELLS[cell].variant].task.model == "resnet8")
+            assert table.other_setting == (trials[CELLS[cell].variant].task.model == "resnet8")
 
 
 @pytest.mark.parametrize("name", ["large-batch-int8", "federated-int8"])
