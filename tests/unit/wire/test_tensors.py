@@ -106,7 +106,7 @@ def test_values_that_are_no_numbers_arrive():
     assert_same(update, there_and_back(update))
 
 
-def test_no_frame_is_larger_than_the_limit_and_only_the_last_other_setting():
+def test_no_frame_is_larger_than_the_limit_and_only_the_last_is_smaller():
     """A slow link must be able to carry one before anything else is said about it."""
     _, frames = encode_dense("x", np.zeros(2 * FRAME_BYTES + 5, "u1"))
 
