@@ -31,8 +31,8 @@ HEADLINES = (
             read_as("depth-slows", BY_DESCENT), read_as("more-modules-slower", "mean loss"),
         ),
         chart="Four layers as published",
-        found="They are slower. With four layers 90 % takes {reaches-four-layers-sg} by Adam; the paper has more than "
-        "that after 50,000 steps. With eight it takes {depth-slows} as many, by plain gradient descent "
+        found="They are slower. With four layers 90 % takes {reaches-four-layers-sg} by Adam; the paper has "
+        "more than 90 % after 50,000 steps. With eight it takes {depth-slows} as many, by plain gradient descent "
         "{depth-slows:plain-gradient-descent}.",
     ),
     Headline(

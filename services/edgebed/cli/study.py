@@ -406,7 +406,7 @@ def reproduce(
     )
     if list_rows:
         assert budget_s is not None
-        _list_missing(paper, rows or (), size, budget_s * jobs, output, means, json=json)
+        _list_missing(paper, rows or (), size, budget_s, jobs, output, means, json=json)
         return
     papers = _papers(paper, rows or ())
     chosen = {name: check_rows(find_paper(name), rows or ()) for name in papers}
@@ -463,6 +463,7 @@ def _list_missing(
     rows: Sequence[str],
     size: "Size",
     budget_s: float,
+    jobs: int,
     output: Path | None,
     means: "Means",
     *,
@@ -476,7 +477,7 @@ def _list_missing(
     if json:
         put_json([each._asdict() | {"run": each.run._asdict()} for each in missing])
         return
-    put_parts(missing_list(missing, budget_s))
+    put_parts(missing_list(missing, budget_s, jobs))
 
 
 def _list(paper: str | None, rows: Sequence[str], size: "Size", *, json: bool) -> None:

@@ -129,3 +129,4 @@ def test_what_does_not_fit_into_the_budget_leaves_room_for_what_does() -> None:
     assert within([small, cheap, dear], 15.0) == {"other": [ASGD[1]], "tiny": [ADACOMP[0]]}
     assert within([small, cheap, dear], 110.0) == {"tiny": [ASGD[0]], "other": [ASGD[1]]}
     assert within([small], 0.0) == {}
+    assert within([small, cheap, dear], 15.0, jobs=8) == {"other": [ASGD[1]], "tiny": [ADACOMP[0]]}

@@ -48,11 +48,11 @@ def paper_list(paper: Paper, cells: PaperCells, size: Size) -> Iterator[Part]:
     )
 
 
-def missing_list(missing: "Sequence[Candidate]", budget_s: float) -> Iterator[Part]:
+def missing_list(missing: "Sequence[Candidate]", budget_s: float, jobs: int = 1) -> Iterator[Part]:
     """The runs that papers lack, best first, which of them fit into the budget, and what all would take."""
     from edgebed.studies.reproduction.budget import within  # it loads torch, which a list of rows does not need
 
-    chosen = within(missing, budget_s)
+    chosen = within(missing, budget_s, jobs)
     rows = [
         (
             each.paper,

@@ -212,7 +212,7 @@ def reproduce_within(
     means, size = replace(means or Means(), resume=True), size_of(scale, seeds, first_seed)
     asked = [_paper_runs(name, rows, size, output, means, writes=True) for name in names]
     missing = candidates(asked, means.root, means.tell)
-    chosen = within(missing, budget_s * jobs)
+    chosen = within(missing, budget_s, jobs)
     count = sum(len(runs) for runs in chosen.values())
     means.tell(f"{count} of {count_text(len(missing), 'missing run')} chosen for {seconds_text(budget_s)}")
     at_a_time = jobs if executor is None else 1  # an executor decides itself

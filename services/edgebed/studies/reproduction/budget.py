@@ -117,12 +117,13 @@ def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda each: (-each.worth / max(each.cost_s, 1e-9), each.cost_s))
 
 
-def within(candidates: Sequence[Candidate], budget_s: float) -> Mapping[str, list[CellRun]]:
-    """The best candidates that fit into the budget together, by paper, best first."""
+def within(candidates: Sequence[Candidate], budget_s: float, jobs: int = 1) -> Mapping[str, list[CellRun]]:
+    """The best candidates that fit into the budget together, `jobs` at a time and none longer, by paper, best first."""
     chosen: dict[str, list[CellRun]] = {}
+    left_s = budget_s * jobs
     for each in best_first(candidates):
-        if each.cost_s <= budget_s:
-            budget_s -= each.cost_s
+        if each.cost_s <= min(left_s, budget_s):
+            left_s -= each.cost_s
             chosen.setdefault(each.paper, []).append(each.run)
     return chosen
 
