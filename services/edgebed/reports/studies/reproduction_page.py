@@ -100,7 +100,7 @@ COUNTED = {
 """Words for the findings that the first line counts, in its order."""
 COARSE = 0.25
 """Share of a value without a claim that evaluations may leave open without a note."""
-FINAL_DIFFERS = 0.02
+FINAL_DIFFERS = 0.015
 """Points by which the accuracy of the last models is another than that of the best."""
 NAMED_MAX = 5
 """Number of runs, of those whose conditions did not hold, that are named."""

@@ -94,7 +94,9 @@ def _why_not(
 def _aim(claim: Claim) -> float | None:
     """The paper's value, where it has one."""
     match claim:
-        case Near() | Sign() | AtLeast() | AtMost():
+        case AtMost():
+            return claim.published
+        case Near() | Sign() | AtLeast():
             return claim.value
         case _:
             return None
