@@ -143,6 +143,25 @@ class Compressor:
         return checked(piece, self.size, ("float32", "float16"))
 
 
+class FixedShare(Compressor):
+    """Sends the same number of entries at each step: the share `fraction` of its settings, and at least one."""
+
+    def __init__(self, config: Any, shapes: Shapes) -> None:
+        super().__init__(config, shapes)
+        self.count = max(1, int(self.size * config.fraction))
+        """k, the number of entries."""
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """As many entries of the update at each step."""
+        return (Form("update", self.size, self.config.values, self.count),)
+
+    @property
+    def share(self) -> float:
+        """The share is one at each step."""
+        return self.count / max(1, self.size)
+
+
 class WithBuffers(Compressor):
     """Compresses parameters alone: buffers, such as running means, travel whole."""
 

@@ -11,14 +11,14 @@ LONGEST_S = 60.0
 """Time after which a command is ended, so that what comes later is told, too."""
 
 
-def runner_of(command: str, say: Callable[[str], None]) -> Callable[[str], None]:
-    """A function that runs the command with an event, as a line of JSON on its standard input; none: it does nothing.
+def runner_of(command: str, say: Callable[[str], None]) -> Callable[[str], None] | None:
+    """A function that runs the command with an event, as a line of JSON on its standard input; None without a command.
 
     What the command prints goes to where this process prints; `say` is called where it fails or takes too long, and
     the next event is told all the same. ScenarioError where there is no such command.
     """
     if not command:
-        return lambda _: None
+        return None
     try:
         words = shlex.split(command)
     except ValueError as error:

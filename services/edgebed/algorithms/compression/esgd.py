@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compression.top_k import largest
-from edgebed.algorithms.compressor import Compressor, Floats, Form, Pieces, Shapes, StepContext, sent
+from edgebed.algorithms.compressor import FixedShare, Floats, Pieces, StepContext, sent
 from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import ModelUpdate, as_dtype
 
@@ -86,30 +86,16 @@ class Memory(NamedTuple):
     """(n,) the gradient of this step; (0,) where that of the step before has no part."""
 
 
-class Compression(Compressor):
+class Compression(FixedShare):
     """eSGD's compression; coordinates, their weights and residuals are its memory."""
 
     config: Config
-
-    def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(config, shapes)
-        self.count = max(1, int(self.size * config.fraction))
-
-    @property
-    def forms(self) -> tuple[Form, ...]:
-        """As many entries of the update at each step."""
-        return (Form("update", self.size, self.config.values, self.count),)
 
     @property
     def copies(self) -> float:
         """Weights and residuals, old and new, and the draw; far more residuals pass a threshold that is about zero."""
         before = 2.0 if self.config.step == "before" else 0.0
         return before + (7.8 if self.config.threshold == "signed" else 6.6)
-
-    @property
-    def share(self) -> float:
-        """The share is one at each step."""
-        return self.count / max(1, self.size)
 
     def compress(self, vector: Floats, memory: Memory | None, context: StepContext) -> tuple[Pieces, Memory]:
         """(n,) gradient -> (k,) of its entries and of the residuals."""

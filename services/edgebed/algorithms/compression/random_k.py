@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-from edgebed.algorithms.compressor import Compressor, Floats, Form, Pieces, Shapes, StepContext, sent
+from edgebed.algorithms.compressor import FixedShare, Floats, Pieces, StepContext, sent
 from edgebed.algorithms.shares import check_share
 from edgebed.algorithms.update import ModelUpdate, as_dtype, remainder
 
@@ -42,29 +42,15 @@ class Config:
             raise ValueError("scaled: with a residual what is not sent is made up for twice; set one of the two")
 
 
-class Compression(Compressor):
+class Compression(FixedShare):
     """Selection by a random draw; remembers the others, if anything."""
 
     config: Config
-
-    def __init__(self, config: Config, shapes: Shapes) -> None:
-        super().__init__(config, shapes)
-        self.count = max(1, int(self.size * config.fraction))
-
-    @property
-    def forms(self) -> tuple[Form, ...]:
-        """As many entries of the update at each step."""
-        return (Form("update", self.size, self.config.values, self.count),)
 
     @property
     def copies(self) -> float:
         """Positions of 8 bytes, all of them unless few are drawn; what was left out, and what it was added to."""
         return (2.5 if self.count * FEW > self.size else 0.5) + (3.0 if self.config.residual else 0.0)
-
-    @property
-    def share(self) -> float:
-        """The share is one at each step."""
-        return self.count / max(1, self.size)
 
     def compress(self, vector: Floats, memory: Floats | None, context: StepContext) -> tuple[Pieces, Floats | None]:
         """(n,) vector -> (k,) of its entries, drawn by the key of this moment."""

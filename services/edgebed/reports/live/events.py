@@ -111,7 +111,7 @@ def event_lines(
     json: bool = False,
     follow: bool = False,
     pause: Pause = time.sleep,
-    tell: Callable[[str], None] = lambda _: None,
+    tell: Callable[[str], None] | None = None,
 ) -> Iterator[str]:
     """The entries of a run's journals as lines, as JSON or in words; `tell` is called with each as JSON.
 
@@ -127,7 +127,8 @@ def event_lines(
             trial = begun.setdefault(each.name, _Trial(each, selection))
             for t, line in trial.lines(is_last=is_last or each.name != there[-1].name):
                 yield write(trial.name, t, line)
-                tell(_as_json(trial.name, t, line))
+                if tell:
+                    tell(_as_json(trial.name, t, line))
 
 
 def _as_json(trial: str, _: float, line: bytes) -> str:

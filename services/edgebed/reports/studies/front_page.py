@@ -71,14 +71,13 @@ class Reproduced(NamedTuple):
 
 def front_page(reproduced: Sequence[Reproduced], others: Sequence[str] = ()) -> Page:
     """The front page; `others` are names of further pages in its folder."""
-    counts = [_counts(each) for each in reproduced]
     return Page(
         name=FRONT,
         title="Results",
         heading="What five publications claim, and what became of it",
         parts=[
             Prose(INTRODUCTION),
-            Grid(FRONT_HEAD, [*counts, _totals(counts)]),
+            _counts_grid(reproduced),
             Paragraph((_page(ARTIFACT, "An appendix"), " says how to check them, in ten minutes and in days.")),
             *(_paper(each) for each in reproduced),
             Section("Further studies", [Paragraph(_listed(others))] if others else []),
@@ -108,19 +107,22 @@ def _listed(names: Sequence[str]) -> tuple[str | Span, ...]:
     return tuple(piece for name in names for piece in (", ", _page(name)))[1:]
 
 
-def _counts(each: Reproduced) -> tuple[str | Span, ...]:
-    """How many claims came out in which way."""
+def _counts(each: Reproduced) -> tuple[int, ...]:
+    """How many claims there are, how many came out in which way, and how many of them are explained."""
     rows = each.result.rows.values()
     claims = [row for row in rows if row.is_primary]
     met_beside = {row.beside for row in rows if row.beside and row.finding in MET and row.is_decided}
     ways = Counter(_way(row, met_beside) for row in claims)
     explained = sum(row.is_decided and row.is_explained for row in claims)
-    return _page(each.paper.name), *(str(count) for count in (len(claims), *(ways[way] for way in WAYS), explained))
+    return len(claims), *(ways[way] for way in WAYS), explained
 
 
-def _totals(counts: Sequence[Sequence[str | Span]]) -> tuple[str, ...]:
-    """The row of all papers together."""
-    return "all", *(str(sum(int(str(count)) for count in column)) for column in list(zip(*counts, strict=True))[1:])
+def _counts_grid(reproduced: Sequence[Reproduced]) -> Grid:
+    """The counts of each paper, and of all together."""
+    counts = {each.paper.name: _counts(each) for each in reproduced}
+    rows: list[tuple[str | Span, ...]] = [(_page(name), *map(str, found)) for name, found in counts.items()]
+    totals: tuple[str | Span, ...] = ("all", *(str(sum(column)) for column in zip(*counts.values(), strict=True)))
+    return Grid(FRONT_HEAD, [*rows, totals])
 
 
 def _way(row: RowResult, met_beside: Collection[str]) -> str:
@@ -140,11 +142,12 @@ def _paper(each: Reproduced) -> Section:
 
 
 def _headline(each: Reproduced, headline: Headline) -> Section:
-    found = rows_grid([each.result.rows[name] for name in headline.rows]).only("", "paper", MEASURED, "finding")
+    rows = each.result.rows
+    found = rows_grid([rows[name] for name in headline.rows]).only("", "paper", MEASURED, "finding")
     charts = [chart for chart in each.page.charts if chart.title == headline.chart]
     return Section(
         headline.claim,
-        [Prose(filled(headline.found, each.result.rows)), found, Figures(charts, folder=each.paper.name)],
+        [Prose(filled(headline.found, rows)), found, Figures(charts, folder=each.paper.name)],
     )
 
 
@@ -162,9 +165,9 @@ def _cost_text(runs: Sequence[RunResult]) -> str:
 
 def _checks(each: Reproduced) -> Iterator[Part]:
     """For each headline its rows with what to expect, what that costs, and the command."""
-    cells = {cell.cell: cell for cell in each.result.cells}
+    cells, found = {cell.cell: cell for cell in each.result.cells}, each.result.rows
     for number, headline in enumerate(each.paper.headlines, start=1):
-        rows = [each.result.rows[name] for name in headline.rows]
+        rows = [found[name] for name in headline.rows]
         needed = dict.fromkeys(cell for row in rows for cell in row.cells)
         runs = {(run.run, run.started): run for cell in needed if cell in cells for run in cells[cell].runs}
         command = ["edgebed", "reproduce", each.paper.name, *row_options(headline.rows), "--resume"]

@@ -196,11 +196,11 @@ def _table(paper: Paper, table: Table, result: Reproduction, curves: Curves) -> 
     return Section(
         table.title,
         [
-            Prose(filled(table.text, result.rows)),
+            Prose(filled(table.text, found)),
             Paragraph(stated),
             rows_grid(rows),
             Notes(list(map(coded, lines))),
-            *readings_parts(table, result.rows),
+            *readings_parts(table, found),
             Figures(charts),
         ],
     )

@@ -20,7 +20,7 @@ from edgebed.journal.series import Evaluations
 from edgebed.journal.summary import TrialSummary
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measure import Measure
-from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval, interval
+from edgebed.studies.statistics import ConfidenceInterval, interval
 
 NOT_MEASURED: dict[str, Any] = {
     each.name: None for each in msgspec.structs.fields(TrialSummary) if type(None) in get_args(each.type)
@@ -83,9 +83,7 @@ def has_levelled(seeds: Iterable[Mapping[str, FinishedTrial]]) -> bool:
     return all(sum(last for _, last in each) <= sum(before for before, _ in each) for each in rises.values())
 
 
-def over_lengths(
-    values: Sequence[float | None], lengthened: Sequence[float | None], confidence: float = CONFIDENCE
-) -> ConfidenceInterval | None:
+def over_lengths(values: Sequence[float | None], lengthened: Sequence[float | None]) -> ConfidenceInterval | None:
     """What holds the mean over seeds at every length from the one that was run to the paper's; None if it is not known.
 
     Both are by seed. Between its two ends each value moves in a line, so that the interval over seeds is widest at one.
@@ -93,7 +91,7 @@ def over_lengths(
     run, later = ([value for value in each if value is not None] for each in (values, lengthened))
     if not values or min(len(run), len(later)) < len(values):
         return None
-    both = interval(run, confidence), interval(later, confidence)
+    both = interval(run), interval(later)
     lows, highs = ([getattr(each, end) for each in both] for end in ("low", "high"))
     if None in lows:
         return None

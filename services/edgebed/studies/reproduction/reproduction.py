@@ -313,7 +313,7 @@ def _judged(
             seeds=len(needed[name]),
             runs=paper.runs,
             full_size=_share(needed[name]) >= 1,
-            resolution=_beside(found),
+            resolution=_resolution(found),
             later=found.later,
             confidence=confidence,
         )
@@ -334,7 +334,7 @@ def _is_tested(row: Row) -> bool:
     return row.claim is not None and row.needs_seeds and not isinstance(row.claim, Never)
 
 
-def _beside(found: _Measured) -> float:
+def _resolution(found: _Measured) -> float:
     """How far from the mean the true one may lie."""
     return fmean(found.resolutions) if found.resolutions else 0.0
 
@@ -376,7 +376,7 @@ def _row_result(
         size=found.size,
         by_itself=by_itself.finding if by_itself.finding != found.finding else None,
         is_tested=_is_tested(row),
-        resolution=_beside(measured[name]),
+        resolution=_resolution(measured[name]),
         to_full_size=found.to_full_size,
         seeds_wanted=len(needed) or 1,
         updates=(min(updates), max(updates)),
