@@ -8,11 +8,6 @@ def of_mean(row: str) -> Cause:
     return Cause("What modules are taught: the gradient of the mini-batch's mean loss.", row=read_as(row, "mean loss"))
 
 
-WIDER = Cause(
-    "What modules are taught, the gradient of the mini-batch's mean loss, and that with four layers there is none but "
-    "that after the pool.",
-    row=read_as("wider", "mean loss after the pool"),
-)
 CAP = Cause(
     "The cap of a device: a core for each, as the paper's containers have, by the profile of each layer and without "
     "messages.",

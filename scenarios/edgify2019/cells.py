@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from edgebed.studies.papers.paper import Cell
 
-from . import containers
+from . import containers, network
 
 LARGE_BATCH_EPOCHS = 100
 ROUNDS = 150
@@ -84,4 +84,5 @@ CELLS: dict[str, Cell] = {
     "federated-int8-32": federated("-int8-32"),
     "federated-resnet18": federated("-resnet18", RESNET18_ROUNDS),
     **containers.CELLS,
+    **network.CELLS,
 }

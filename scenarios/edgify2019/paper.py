@@ -1,13 +1,13 @@
 """Edgify.ai 2019, Distributed training on edge devices: communication compression, a blog post.
 
 The post's claims, computed from encoded vectors (rates.py, totals.py) and rounded weights (weights.py), or measured in
-runs of `scenarios/edgify2019/` (accuracy.py, containers.py). Its tables are lost; where a row has a value from one of
-them, it follows from the post's words.
+runs of `scenarios/edgify2019/` (accuracy.py, containers.py, network.py). Its tables are lost; where a row has a value
+from one of them, it follows from the post's words.
 """
 
 from edgebed.studies.papers.paper import Headline, Paper
 
-from . import accuracy, containers, rates, totals
+from . import accuracy, containers, network, rates, totals
 from .cells import CELLS
 
 HEADLINES = (
@@ -103,6 +103,7 @@ lost. What it leaves open is read as follows.
         accuracy.SCHEDULES,
         accuracy.WEIGHTS,
         containers.TABLE,
+        network.TABLE,
     ),
     headlines=HEADLINES,
 )

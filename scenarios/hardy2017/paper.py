@@ -465,6 +465,7 @@ it over runs. What the paper leaves open is read as follows.
         FIGURE_1,
         SECTION_3,
         containers.TABLE,
+        containers.TABLE_OF_A_HUNDRED,
     ),
     headlines=HEADLINES,
 )

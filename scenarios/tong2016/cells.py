@@ -37,6 +37,8 @@ NET = {
     "si-fixed-inputs-ten-times": "Synthetic gradients, inputs by a random, fixed module, learning rate 0.1",
     "random-encoder": "The last layer alone, behind a random, fixed first one",
     "random-encoder-ten-times": "The last layer alone, behind a random, fixed first one, learning rate 0.1",
+    "bp-rolled-back": "Back-propagation, rolled back",
+    "sg-rolled-back": "Synthetic gradients, rolled back",
 }
 """Cells of the report's length, in words."""
 HALF = ("si-as-programmed", "si-hundred-times", "si-blocked-hundred-times", "si-blocked-as-programmed")
@@ -59,6 +61,7 @@ CELLS: dict[str, Cell] = {
     },
     **{name: Cell(scenario=EARLY_FILE, variant=variant) for name, variant in EARLY.items()},
     "si-timed": timed(FILE, "si", 2000, 10_000),
+    **{f"bp-{watched}-timed": timed(FILE, f"bp-{watched}", 2000, 10_000) for watched in ("polled", "unpolled")},
     **direct.CELLS,
     **{f"cifar-{name}-timed": timed(direct.FILE, name, 100, 78_200) for name in direct.WHAT},
     **containers.CELLS,

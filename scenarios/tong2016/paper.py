@@ -22,7 +22,7 @@ from edgebed.studies.papers.paper import (
     Table,
 )
 
-from . import containers, direct
+from . import containers, direct, monitoring
 from .causes import GRADIENT_DIFFERENTIATED, LONGER_STEPS, RATE, SAME_RATE, longer_steps, why_at
 from .cells import CELLS, EARLY_READINGS, INPUT_READINGS, NET, READINGS, SEEDS_BESIDE
 from .containers import FIVE_POINTS, TWO_POINTS
@@ -395,6 +395,7 @@ was published with it, which does not compute them.
         direct.TABLE,
         TIMES,
         MESSAGES,
+        monitoring.TABLE,
         BEYOND,
         containers.TABLE,
     ),

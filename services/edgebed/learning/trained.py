@@ -97,7 +97,7 @@ class Trained:
         """Restore (s,) `state` and the number of steps; ValueError where it is the state of something else."""
         moments = len(self._moments) * len(self.theta)
         self.begin(state[: len(state) - moments])
-        rest = state[len(state) - moments :].reshape(len(self._moments), -1)
+        rest = state[len(state) - moments :].reshape(len(self._moments), len(self.theta))
         self._moments = tuple(torch_device.own_tensor(moment, self.device) for moment in rest)
         self.steps = steps
 

@@ -86,6 +86,22 @@ def test_shards_learn_what_the_whole_model_learns(name, cuts, optimizer) -> None
     assert all(not shard.passes for shard in shards)
 
 
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda each: each.descent.config.name)
+def test_a_shard_that_goes_on_from_its_state_learns_what_it_would_have(optimizer) -> None:
+    """Whatever its optimizer remembers, be it nothing."""
+    (undisturbed,), (restored,) = (shards_with("four-layer", (), optimizer) for _ in range(2))
+    for step in range(4):
+        through([undisturbed], BatchPart(step), *data(step))
+        undisturbed.step()
+        if step == 1:
+            backup = undisturbed.state()
+    restored.restore(backup)
+    for step in range(2, 4):
+        through([restored], BatchPart(step), *data(step))
+        restored.step()
+    assert np.array_equal(restored.state(), undisturbed.state())
+
+
 def test_micro_batches_add_up_to_the_batch() -> None:
     """Where nothing depends on the rest of the batch, up to rounding (Huang et al. 2019, GPipe)."""
     cuts = (1,)
