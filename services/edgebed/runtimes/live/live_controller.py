@@ -25,7 +25,7 @@ from edgebed.emulation.outside.looks import Sight
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.controller import Controller, Phase
-from edgebed.roles.control.duties import is_owed
+from edgebed.roles.control.duties import is_owed, is_timely
 from edgebed.roles.control.name import NAME
 from edgebed.roles.events import (
     ApplyInjection,
@@ -50,7 +50,7 @@ from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.heartbeat import HEARTBEAT
-from edgebed.runtimes.live.rate_limit import RateLimiter
+from edgebed.runtimes.live.rate_limit import Budget, RateLimiter
 from edgebed.runtimes.live.sockets import FILES_BESIDE, REPORT_BYTES_MAX, bind, management_socket
 from edgebed.runtimes.live.timers import Timers
 from edgebed.runtimes.live.unfinished import Door, Guard
@@ -167,6 +167,7 @@ class LiveController:
     untold: str = ""
     """Connection of a server that has not heard of all that the journal has; empty: there is none."""
     flood: RateLimiter = field(default_factory=RateLimiter)
+    budget: Budget = field(default_factory=Budget)
     interruptions: int = 0
     has_begun: bool = False
     over: bool = False
@@ -372,8 +373,9 @@ class LiveController:
         if lost:
             self._journal(records.Note(text=f"{lost} records of {report.sender} were lost on the way"))
         self.reported[event.peer] = report.first + len(report.records)
-        owed = (each for each in report.records if self._is_owed(event.peer, report.sender, each[1]))
-        durable = report.durable if self.heart.members[report.sender].plan.role == "server" else None
+        role = self.heart.members[report.sender].plan.role
+        owed = self._within_budget(event, report, role)
+        durable = report.durable if role == "server" else None
         told = tuple(owed if durable is None else self._fresh(durable, owed))
         report = msgspec.structs.replace(report, records=told, durable=durable)
         self.journal.write_many((t, report.sender, record) for t, record in report.records)
@@ -388,6 +390,19 @@ class LiveController:
             if not self.is_synced:
                 self._tell_durable()
         return MessageReceived(event.peer, report, event.frames, event.bytes)
+
+    def _within_budget(
+        self, event: MessageReceived, report: messages.Report, role: str
+    ) -> list[tuple[float, records.AnyRecord]]:
+        """The records of a report that its sender owes and may write; the others are complained of."""
+        now = self.now()
+        if not self.budget.spend(report.sender, role, len(report.records), event.bytes, now):
+            self._complain(f"{report.sender} reports more than a {role} may", count=len(report.records))
+            return []
+        owed = [each for each in report.records if self._is_owed(event.peer, report.sender, each[1])]
+        if late := [t for t, _ in owed if not is_timely(t, now)]:
+            self._complain(f"{report.sender} reports something of {late[0]:g} s, at {now:.0f} s", count=len(late))
+        return [each for each in owed if is_timely(each[0], now)]
 
     def _tell_durable(self) -> None:
         """Tell the server what the journal has of its log; with `fsync` the disk has it, too."""
@@ -463,8 +478,8 @@ class LiveController:
         for record in found:
             self._journal(record)
 
-    def _complain(self, reason: str) -> None:
-        record = records.Dropped(socket="management", reason=reason)
+    def _complain(self, reason: str, count: int = 1) -> None:
+        record = records.Dropped(socket="management", reason=reason, count=count)
         if self.flood.admit(record):
             self._journal(record)
 
