@@ -21,7 +21,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.errors import DamagedFileError, EdgebedError, ScenarioError
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.core.plan import Plan
 from edgebed.core.reading import open_file
 from edgebed.journal.checkpoints import read_checkpoint

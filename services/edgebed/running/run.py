@@ -18,8 +18,8 @@ from typing import Any, Protocol
 import msgspec
 
 from edgebed.core.errors import EdgebedError, ScenarioError
-from edgebed.core.fingerprint import fingerprint
 from edgebed.core.imports import is_of_main, source_of, sources
+from edgebed.core.package import fingerprint
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_mechanisms

@@ -5,6 +5,7 @@ management network.
 """
 
 import math
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -19,6 +20,7 @@ import zmq
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.linux import allow_open_files
+from edgebed.core.patience import host_load
 from edgebed.core.plan import Injection
 from edgebed.emulation.outside.lookout import Outside
 from edgebed.emulation.outside.looks import Sight
@@ -169,6 +171,8 @@ class LiveController:
     flood: RateLimiter = field(default_factory=RateLimiter)
     budget: Budget = field(default_factory=Budget)
     interruptions: int = 0
+    failed: str = ""
+    """Why the trial failed; empty: it did not, or not yet."""
     has_begun: bool = False
     over: bool = False
     probe: Probe | None = None
@@ -209,10 +213,20 @@ class LiveController:
                 if self.outside:
                     self.outside.lookout.close()
                 try:
-                    self.launcher.close()
+                    self._close_launcher()
                 finally:
                     context.destroy(linger=0)
         self.watch.interrupted |= self.interruptions > 0  # also while the launcher was closing
+
+    def _close_launcher(self) -> None:
+        """Stop everything that still runs; where that fails, what the trial had ended of comes first."""
+        ended = str(sys.exception() or self.failed)
+        try:
+            self.launcher.close()
+        except InfrastructureError as error:
+            if ended and ended != str(error):
+                raise InfrastructureError(f"{ended}. Then: {error}") from error
+            raise
 
     def _guard(self, address: str) -> Guard | None:
         """Guard the socket against messages without an end; what layer shards have stored nobody bounds."""
@@ -273,7 +287,7 @@ class LiveController:
         for ordered in self.control.orders() if self.control else ():
             self._handle(ordered)
         for due in self.timers.due(self.now):
-            self._handle(due)
+            self._handle(msgspec.structs.replace(due, load=host_load()) if isinstance(due, Woken) else due)
         if self.now() >= self.next_check_s and received < RECEIVED_AT_ONCE:  # no heartbeat waits to be read
             self._check()
         if self.interruptions and not self.watch.interrupted:
@@ -452,6 +466,7 @@ class LiveController:
             elif isinstance(effect, Journal):
                 if isinstance(effect.record, records.Ended):
                     self._end_outside()
+                    self.failed = effect.record.reason if effect.record.outcome == "failed" else ""
                 self._journal(effect.record)
             elif isinstance(effect, ApplyInjection):
                 self._inject(effect)

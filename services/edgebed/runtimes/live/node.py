@@ -28,9 +28,9 @@ import msgspec
 import zmq
 
 from edgebed.core.errors import DamagedFileError, EdgebedError, OwnCodeError
-from edgebed.core.fingerprint import fingerprint
 from edgebed.core.framing import MTU
 from edgebed.core.linux import allow_open_files, monotonic_clock
+from edgebed.core.package import fingerprint
 from edgebed.core.plan import Security, Task
 from edgebed.emulation.cgroups import wait_until_capped
 from edgebed.emulation.conditions import EffectiveLink
