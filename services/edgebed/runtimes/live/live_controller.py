@@ -235,7 +235,9 @@ class LiveController:
             return None
         parameters = sum(tensor.size for tensor in node.task.layout)
         largest = REPORT_BYTES_MAX + CHECKPOINT_BYTES * parameters
-        self.endpoint.door = Door.for_messages(address, largest, at_once=4, is_patient=True)
+        self.endpoint.door = Door.for_messages(
+            address, largest, at_once=4, peers=2 * len(self.heart.plan.nodes), is_patient=True
+        )
         return Guard(self.endpoint.door).start()
 
     def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:

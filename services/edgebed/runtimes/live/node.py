@@ -321,10 +321,11 @@ def _guard(
 ) -> None:
     """Guard the sockets of a server against messages without an end; what shards send each other nobody bounds."""
     if watch:
-        watch.door = Door.for_messages(ready.management_address, 0, at_once=WATCHERS)
+        watch.door = Door.for_messages(ready.management_address, 0, at_once=WATCHERS, peers=WATCHERS)
     if router and isinstance(heart, ParameterServer):
         workers = len(configure.peers) + WATCHERS
-        router.door = Door.for_messages(ready.data_address, largest_bytes(heart.compression), at_once=workers)
+        largest = largest_bytes(heart.compression)
+        router.door = Door.for_messages(ready.data_address, largest, at_once=workers, peers=workers)
     doors = [end.door for end in (router, watch) if end and end.door]
     if doors:
         Guard(*doors).start()
