@@ -29,5 +29,5 @@ def patient_s(seconds: float, load: float) -> float:
 
 
 def load_text(load: float) -> str:
-    """That a machine is busy, as the end of a sentence; empty where it is not."""
+    """The end of a sentence that says how busy a machine is; empty where it is not."""
     return f", and this machine is busy: {math.floor(load)} threads want each core" if load >= BUSY else ""
