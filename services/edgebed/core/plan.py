@@ -165,7 +165,10 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[FaultStep, ...]
     """Steps in the order of their times, the first at once; e.g. cut and heal."""
     recurs: bool = False
-    """Whether the entry has nodes leave and come back all the time, as churn does, and so names no moment itself."""
+    """Whether the entry has nodes leave and come back all the time, as churn does, and so names no moment itself; or is
+    repeated."""
+    every_s: float | None = None
+    """Time between two moments of an entry that is repeated."""
 
 
 class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):

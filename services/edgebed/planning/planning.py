@@ -115,7 +115,7 @@ class _Planner:
         self._check_parts(name, trial, data, parts)
         self._check_hosts(name, trial)
         sharding = self._shard(name, trial, task, parts[workers[0]], data) if trial.sharding else None
-        faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed))
+        faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed, trial.stop.time))
         planned_nodes = NodePlanning(
             trial=trial, task=task, data=data, parts=parts, sharding=sharding, faults=faults, seed=self.scenario.seed,
             trace=trace,

@@ -346,7 +346,14 @@ def test_the_text_and_the_json_of_a_plan_have_the_faults(load):
     assert "When a node has failed: it is restarted after 3s, and the server is told at once." in text
     assert all(any(line.startswith(f"{row['name']} ") for line in text.splitlines()) for row in rows)
     assert sum(len(row["nodes"]) for row in rows) == len(planned.plan.faults)
-    assert {"name": "kill-1", "when": "at 1s", "what": "kill", "nodes": ["hub-0"], "expected": None} in rows
+    assert {
+        "name": "kill-1",
+        "when": "at 1s",
+        "what": "kill",
+        "nodes": ["hub-0"],
+        "expected": None,
+        "every_s": None,
+    } in rows
     assert [row["expected"] for row in rows if row["name"] == "freeze-3"] == [4.0]
 
 
