@@ -475,6 +475,37 @@ def test_a_killed_server_that_is_started_anew_is_not_doubted(plan):
     assert list(fault_warnings(plan("faults=[{ kill: server, at: 5s }]", "on_failure=restart"))) == []
 
 
+FREEZE_TO_UPDATE = "{ freeze: hub, at: 5s }, { thaw: hub, at_update: 900 }"
+
+
+@pytest.mark.parametrize(
+    ("faults", "options", "doubts"),
+    [
+        (
+            FREEZE_TO_UPDATE,
+            ["on_failure=restart"],
+            ["freeze-1 is ended by thaw-2 at an update that may come late: hub-0 counts as dead when it has been sil"],
+        ),
+        (
+            FREEZE_TO_UPDATE,
+            ["on_failure=restart"],
+            ["(2s), and on_failure: restart starts it anew. Give freeze-1 a for"],
+        ),
+        (FREEZE_TO_UPDATE, ["on_failure=stop", "deadlines.check=9s"], ["(18s), and on_failure: stop ends the trial"]),
+        (FREEZE_TO_UPDATE, ["on_failure=ignore"], []),
+        ("{ freeze: hub, at: 5s }, { thaw: hub, at: 30s }", ["on_failure=restart"], []),
+        ("{ freeze: hub, at: 5s, for: 30s }, { thaw: hub, at_update: 900 }", ["on_failure=restart"], []),
+        ("{ freeze: hub, at: 5s }", ["on_failure=restart"], []),
+    ],
+)
+def test_a_freeze_that_is_taken_for_a_death_before_it_ends_is_doubted(plan, faults, options, doubts):
+    """Only where its end cannot be known: with a `for`, or a thaw at a time, it is no death."""
+    found = list(fault_warnings(plan(f"faults=[{faults}]", *options)))
+
+    assert len(found) == len(doubts)
+    assert all(doubt in text for doubt, text in zip(doubts, found, strict=True))
+
+
 def test_memory_needs_something_that_caps_it(plan):
     """In processes that is the kernel, for root; the simulation and containers have it."""
     told = plan("faults=[{ memory: phones, at: 5s }]")
