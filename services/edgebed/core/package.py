@@ -26,14 +26,15 @@ SHIPPED_FILES = (
     "images/*/Dockerfile",
     "images/edgebed*",
     "images/wheels/.gitignore",
-    "requirements/[!d]*.txt",
+    "requirements/[!dp]*.txt",
     "scenarios/**/*.md",
     "scenarios/**/*.py",
     "scenarios/**/*.yaml",
     "schema/*.json",
     "scripts/build-images",
 )
-"""What comes with the code; all that `docker compose up` needs is among it. requirements/dev.txt is for tests alone."""
+"""What comes with the code; all that `docker compose up` needs is among it. requirements/dev.txt is for tests
+alone, publish.txt for releases."""
 
 
 def shipped_files() -> list[Path]:
