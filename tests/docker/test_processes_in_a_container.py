@@ -23,7 +23,11 @@ SETTINGS = ("fleet.edge.uplink=2mbit", "fleet.edge.downlink=4mbit", "stop.update
             "by the kernel's queues (tc) in a network namespace for each node.",
             "CPU caps are held by the kernel",
         ),
-        ((), "by the transport's own model of a link, and not by the kernel: a network namespace cannot be", "CPU caps are"),
+        (
+            (),
+            "by the transport's own model of a link, and not by the kernel: a network namespace cannot be",
+            "CPU caps are",
+        ),
     ],
     ids=["with rights", "without"],
 )

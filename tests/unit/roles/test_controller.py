@@ -234,19 +234,6 @@ def test_when_nobody_came_at_all_the_trial_is_over_at_once(fleet):
     assert fleet.ended() == ("failed", f"server, evaluator not ready: 0 of 4 {WAITED}")
 
 
-def test_a_busy_machine_is_waited_for_and_named(fleet):
-    """As many times as long as threads want each of its cores, up to ten times; an idle one not longer."""
-    fleet.start("server", "evaluator", "edge-0")
-
-    assert fleet.do(Woken("join", load=2.5), 60.0) == [Wake(150.0, "join")]
-    assert fleet.do(Woken("join", load=40.0), 150.0) == [Wake(600.0, "join")]
-    missing, *_ = fleet.do(Woken("join", load=40.0), 600.0)
-    assert missing.record.reason == (
-        "not ready, and none has come up for 600 s (deadlines.join: 1m, and this machine is busy: 40 threads want "
-        "each core)"
-    )
-
-
 def test_a_worker_that_dies_before_the_start_is_not_waited_for(fleet):
     """The others start as soon as they are ready."""
     fleet.start("server", "evaluator", "edge-0")
