@@ -44,6 +44,7 @@ COMMANDS = """\
 | --- | --- |
 | `EDGEBED_RUNS_DIR` | folder of all runs; `./runs` unless it is set |
 | `EDGEBED_DATA_DIR` | folder of MNIST and CIFAR-10; `~/.local/share/edgebed/data` unless it is set |
+| `EDGEBED_RUNTIME` | default of `--runtime` of `run` and `plan` |
 | `EDGEBED_EMULATION` | default of `--emulation` |
 | `EDGEBED_HOSTS` | default of `--hosts` |
 | `EDGEBED_TORCH_DEVICE` | torch device that computes in virtual time, such as `cuda`; `cpu` unless it is set |

@@ -24,7 +24,7 @@ from edgebed.core.plan import Plan
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_mechanisms
 from edgebed.journal.journal import JournalWriter
-from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root, write_atomically
+from edgebed.journal.run_folder import RunFolder, TrialFolder, checked_note, runs_root, write_atomically
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.learning.beginning import Beginning
@@ -90,9 +90,11 @@ def run(
     port: int = 0,
     force: bool = False,
     progress: ProgressLike | None = None,
+    note: str = "",
 ) -> Run:
     """Run the trials of a scenario; arguments, result and errors are those of `edgebed.run` (reports/reported.py)."""
     sets = options_of(set)
+    note = checked_note(note, "--note")
     if isinstance(variants, str):
         raise ScenarioError(f"variants: {variants!r} is one string; give a list of names, e.g. ['adacomp']")
     if runtime not in RUNTIMES:
@@ -127,6 +129,7 @@ def run(
                     data={trial.data.name: trial.data.note for trial in planned if trial.data.note},
                     recordings=recordings_of(loaded.trials.values()),
                     engine=host.engine,
+                    note=note,
                 )
                 folder.write_scenario(resolved_yaml(loaded))
                 run_trials(planned, folder, host, progress)
