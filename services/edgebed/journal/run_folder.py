@@ -352,7 +352,7 @@ def is_complete(folder: RunFolder) -> bool:
 
 def checked_note(note: str, where: str) -> str:
     """The note without space around it; ScenarioError unless lists can show it, which names `where` it was given."""
-    note = note.strip()
+    note = str(note).strip()
     if not note.isprintable():
         raise ScenarioError(f"{where}: a note is one line of printable characters; write a longer one into a file")
     if len(note) > NOTE_LENGTH_MAX:
