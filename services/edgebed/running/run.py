@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.package import fingerprint
@@ -250,10 +251,16 @@ def working_on(folder: RunFolder, report: ReportWriter, hold: contextlib.ExitSta
 
 
 def write_results(folder: RunFolder, report: ReportWriter) -> Run:
-    """Write the summary and the report of a run that is over; an interruption waits for them."""
+    """Write the summary and the report of a run that is over; an interruption waits for them, but no second one."""
     with finishing():
         result = Run(folder)
         write_atomically(folder.summary, result.summary_json())
+        if result.summary.result != "interrupted":
+            report(result)
+            return result
+    if report is not without_report:
+        say(f"writing the report of what there is; Ctrl-C again leaves it to edgebed report {folder.name}")
+    with ending_by_signal():
         report(result)
     return result
 
