@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 from command_line import Command, command_line
-from finished_runs import RISING, finished_run
+from finished_runs import RISING, SCENARIO, finished_run
+from repository_files import ROOT
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.quantities import RESULTS as TRIAL_RESULTS
@@ -16,6 +17,7 @@ from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.running.results import Run
 from edgebed.running.run import run as run_scenario
 from edgebed.running.run import without_report
+from edgebed.scenario.source import yaml_text
 
 BOTH = {"asgd": RISING, "adacomp": RISING}
 
@@ -282,3 +284,20 @@ def test_a_damaged_run_can_be_removed(edgebed: Command, root: Path) -> None:
 
     assert edgebed("rm", "pair/1")[0] == 0
     assert not Run(RunFolder(root / "pair/0001")).path.exists()
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_the_document_names_all_that_a_run_leaves(edgebed: Command, root: Path, tmp_path: Path) -> None:
+    """Every file and folder of a run, and what lies beside it."""
+    run = {"stop": {"updates": 5}, "evaluation": {"every": "5 updates"}, "variants": {"asgd": {"method": "asgd"}}}
+    scenario = tmp_path / "tiny.yaml"
+    scenario.write_text(yaml_text(SCENARIO | run))
+    code, _, err = edgebed("run", scenario, "--runtime", "simulation", "--processes", 1, "--note", "tiny")
+    assert code == 0, err
+    edgebed("export", "pair")
+    page = (ROOT / "docs/runs-on-disk.md").read_text()
+    left = [path.relative_to(root / "pair") for path in root.rglob("*") if (root / "pair") in path.parents]
+    names = {path.name for path in left if "exports" not in path.parts} - {"0001", "asgd"}
+
+    assert {name for name in (*names, "index.html", "exports", "server-log", "volume") if name not in page} == set()
+    assert {"latest", "final.npz", "report.html", "logs"} < names
