@@ -23,8 +23,8 @@ from edgebed.running.results import Run
 
 INDEX = "index.html"
 HEAD = (
-    "run", "started (UTC)", "result", "changed", "note", "best accuracy", "up and down", "time", "runtime", "took",
-    "size", "trials", "question",
+    "run", "started (UTC)", "result", "best accuracy", "up and down", "time", "runtime", "took", "size", "changed",
+    "note", "trials", "question",
 )  # fmt: skip
 
 
@@ -71,14 +71,14 @@ def _row(run: RunOverview, *, has_report: bool) -> tuple[Text, ...]:
         Span(run.name, file=f"{run.name}/report.html" if has_report else f"{run.name}/"),
         _moment(run.started),
         Span(run.badge, tone),
-        ", ".join(run.changed),
-        run.note,
         _best(run.figures),
         _range([each.passed_bytes for each in run.figures], bytes_text),
         _range([each.time_s for each in run.figures], seconds_text),
         run.runtime,
         Span(seconds_text(run.wall_s), order=run.wall_s),
         Span(bytes_text(run.disk_bytes), order=run.disk_bytes),
+        ", ".join(run.changed),
+        run.note,
         ", ".join(run.trials),
         run.question,
     )
