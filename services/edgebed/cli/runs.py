@@ -186,7 +186,7 @@ def _numbered(root: Path, name: str) -> "RunFolder":
     folder = RunFolder.find(root, name)
     number = Path(name).name
     if not (number.isdecimal() and int(number) == int(folder.path.name)):
-        raise ScenarioError(f"'{name}' means {folder.name} just now; what is removed is named by its number: that")
+        raise ScenarioError(f"'{name}' means {folder.name} just now; remove it by its number: edgebed rm {folder.name}")
     return folder
 
 

@@ -166,7 +166,7 @@ def test_what_is_removed_is_named_by_its_number(edgebed: Command, root: Path, na
     code, out, err = edgebed("rm", name)
 
     assert (code, out) == (2, "")
-    assert err == f"error: '{name}' means pair/0001 just now; what is removed is named by its number: that\n"
+    assert err == f"error: '{name}' means pair/0001 just now; remove it by its number: edgebed rm pair/0001\n"
     assert folder.path.is_dir()
 
 
