@@ -188,6 +188,7 @@ def test_the_wall_clock_dates_what_people_read_and_nothing_else():
     """It may be set at any time: whatever waits, measures or orders reads a monotonic clock."""
     assert users_of(lambda name: name in ("time.time", "dt.datetime.now", "datetime.now")) == {
         "cli/look.py",  # replayed metrics that are to end now
+        "cli/runs.py",  # how long ago a run began
         "core/host.py", "journal/run_folder.py",  # when a run began
         "metrics/trial_metrics.py",  # read once: it goes on monotonically
         "studies/host/calibrating.py",  # when a host was calibrated

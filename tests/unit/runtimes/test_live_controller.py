@@ -121,6 +121,18 @@ def second_life(shell):
     say(shell, SECOND, messages.Hello(sender="edge-0", pid=2))
 
 
+def test_an_interruption_says_for_how_long_nodes_are_waited_for(shell):
+    """With how not to wait."""
+    shown = []
+    shell.watch.show = shown.append
+    shell.watch.tick(0.0)
+    shell.watch.interrupted, shell.watch.next_s = True, 0.0
+    shell._handle(Interrupted())
+    shell.watch.tick(1.0)
+
+    assert [status.awaited for status in shown] == ["", "nodes have 5 s to end; Ctrl-C again: at once"]
+
+
 def test_reports_of_a_life_that_is_over_are_kept_and_numbered_apart(shell):
     """Their records are evidence; the heart hears of its nodes' present lives alone. A stranger's are none."""
     report(shell, FIRST, 0, "one")
