@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 import edgebed
 from edgebed.core import records
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.core.plan import Injection
 from edgebed.core.runtimes import Runtime
 from edgebed.emulation.host_load import HostProbe

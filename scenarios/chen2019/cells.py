@@ -123,7 +123,7 @@ READINGS = (
     Reading(
         name="mean loss between all layers",
         text="likewise, and four layers have a module between all layers.",
-        cells=by_sg({"four-layers": OF_MEAN_EVERYWHERE}),
+        cells=by_sg(OF_MEAN | {"four-layers": OF_MEAN_EVERYWHERE}),
     ),
     Reading(
         name="plain gradient descent",

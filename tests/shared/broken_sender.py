@@ -17,7 +17,7 @@ import zmq
 from broken_messages import mutate
 from example_messages import example_messages
 
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.runtimes.live.authentication import Credentials, node_of
 from edgebed.runtimes.live.sockets import data_socket, management_socket
 from edgebed.wire import frames as codec

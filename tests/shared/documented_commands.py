@@ -34,6 +34,7 @@ ELSEWHERE = {
     "docs/hosts.md": "tests/swarm/test_hosts_commands.py",
     "docs/installing.md": "tests/simulation/test_installed_wheel.py",
     "docs/reproducing.md": "tests/simulation/test_reproducing_document.py",
+    "docs/runs-on-disk.md": "tests/unit/cli/test_runs_commands.py",
     "docs/sweeping.md": "tests/simulation/test_sweep_command.py",
     "docs/traces.md": "tests/unit/cli/test_traces_command.py",
 }

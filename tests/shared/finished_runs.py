@@ -30,7 +30,7 @@ def finished_run(root, accuracies, *, seed=1, sets=(), scenario=SCENARIO, outcom
     loaded = load_scenario(scenario, [f"seed={seed}", *sets])
     planned = plan_trials(loaded)
     folder = RunFolder.create(root, loaded.name)
-    facts = {"runtime": "simulation", "options": {"runtime": "simulation"}, "code": "c0de"} | manifest
+    facts = {"runtime": "simulation", "options": {"runtime": "simulation"}, "code": "c0de", "sets": sets} | manifest
     folder.write_manifest(seed=seed, command=["edgebed"], trials=[trial.plan.trial for trial in planned], **facts)
     folder.write_scenario(resolved_yaml(loaded))
     for trial in planned:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import TrialFolder

@@ -29,7 +29,7 @@ from staged_trial import StagedTrial
 from waiting import until
 
 from edgebed.core import records
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.journal.journal import read_journal
 from edgebed.journal.series import Series
 from edgebed.runtimes.live.authentication import Credentials, new_secret

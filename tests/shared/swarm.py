@@ -11,6 +11,7 @@ from pathlib import Path
 from one_at_a_time import one_at_a_time
 
 from edgebed.core.hosts import EngineAddress
+from edgebed.runtimes.containers.limits import CGROUP_PARENT
 
 SCRIPT = Path(__file__).parents[2] / "scripts/swarm"
 FOLDER = Path("/run/edgebed-swarm")
@@ -82,9 +83,14 @@ def running_swarm(number: int = 3, images: Sequence[str] = ()) -> Iterator[Swarm
     with one_at_a_time("swarm"):
         _script("down")  # of whoever was killed
         _script("up", str(number), *images)
+        before = os.environ.get(CGROUP_PARENT)
+        os.environ[CGROUP_PARENT] = ""  # what an engine has in its own cgroup, `down` finds
         try:
             yield Swarm(number)
         finally:
+            os.environ.pop(CGROUP_PARENT)
+            if before is not None:
+                os.environ[CGROUP_PARENT] = before
             _script("down")
 
 

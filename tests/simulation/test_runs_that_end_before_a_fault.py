@@ -50,13 +50,14 @@ def test_a_run_that_ends_before_a_fault_says_so(tmp_path: Path, fault: dict[str,
 
 
 def test_nodes_that_were_to_come_and_go_and_were_not_due_yet_degrade_nothing(tmp_path: Path) -> None:
-    """Churn, of which one time is drawn or several, and a recording: remarked, counted, and in the table of faults."""
+    """Churn, drawn once or several times, a recording, a repeated fault: remarked, counted, and in the table."""
     (tmp_path / "phones.csv").write_text("device,from_s,until_s\na,0,600\na,700,900\nb,0,900\n")
     churn = {"churn": 60, "at": "5s", "absent": "1s", "of": "workers"}
     for fault in (
         {**churn, "for": "10s"},
         {**churn, "for": "1s"},
         {"availability": str(tmp_path / "phones.csv"), "at": "0s"},
+        {"restart": {"random": 1}, "at": "10m", "every": "10m", "until": "1h", "delay": "45s"},
     ):
         run = run_quickly(SCENARIO | {"faults": [fault]}, runtime="simulation", runs_dir=tmp_path)
         (trial,) = run.summary.trials

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 from tiny_sweep import SMALL, write_sweep
 from warm_command import WarmCommand
 
+import edgebed
 from edgebed.cli import main as cli
+from edgebed.core.errors import ScenarioError
 from edgebed.journal.run_folder import RunFolder, runs_of
 
 DEADLINE_S = 120.0
@@ -181,3 +184,44 @@ def test_mistakes_are_found_before_anything_runs(place: Path, words: tuple[str, 
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].startswith(f"error: {problem}")
     assert folders() == []
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_a_mapping_is_swept_as_a_file_is(place: Path) -> None:
+    """It is kept beside the page, whose command makes the same sweep again."""
+    mapping = YAML(typ="safe").load(SMALL.replace("16mbit, 250kbit", "16mbit"))
+    study = edgebed.sweep(mapping, means=edgebed.Means(processes=1))
+    assert study.page is not None
+    text = study.page.with_suffix(".md").read_text()
+    made = [run.name for run in folders()]
+
+    assert [point.reached for point in study.result.points] == [1, 1]
+    assert "edgebed sweep runs/sweeps/tiny-sweep/scenario.yaml" in text
+    again = call("sweep", "runs/sweeps/tiny-sweep/scenario.yaml", "--resume", "--processes", "1")
+    assert "2 of 2 runs are there already" in again.stderr
+    assert [run.name for run in folders()] == made
+
+
+def test_a_mapping_that_cannot_be_kept_is_refused_before_anything_runs(place: Path) -> None:
+    """With the words of `edgebed.run`; names of files are looked for beside what is kept."""
+    mapping = YAML(typ="safe").load(SMALL)
+    with pytest.raises(ScenarioError, match=r"^--set fleet.edge.count=-1: "):
+        edgebed.sweep(mapping, set={"fleet.edge.count": -1})
+    with pytest.raises(ScenarioError, match="has no section sweep"):
+        edgebed.sweep({key: value for key, value in mapping.items() if key != "sweep"})
+    (place / "rates.csv").write_text("time_s,up_mbit,down_mbit\n0,1,1\n1,2,2\n2,,\n")
+    mapping["fleet"]["edge"] = {"count": 2, "link_trace": "rates.csv"}
+    mapping["sweep"]["over"] = {"fleet.edge.count": [2]}
+    with pytest.raises(ScenarioError, match=r"tiny-sweep/scenario.yaml: the mapping is kept here.*their whole paths$"):
+        edgebed.sweep(mapping)
+    mapping["fleet"]["edge"]["link_trace"] = str(place / "rates.csv")
+    assert edgebed.sweep(mapping, means=edgebed.Means(run=False)).problems == ()
+    assert folders() == []
+
+
+@pytest.mark.parametrize("study", [edgebed.sweep, edgebed.agree, edgebed.run])
+def test_what_is_no_scenario_is_said_to_be_none(study: Any) -> None:
+    """A number, or a list of names."""
+    for given in (5, ["quickstart"]):
+        with pytest.raises(ScenarioError, match=r"is no scenario; give a file, the name of one .*, or a mapping"):
+            study(given)

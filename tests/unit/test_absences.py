@@ -37,8 +37,28 @@ NODE_MODULES = (
 """Everything that a server, worker or evaluator imports."""
 TOO_HEAVY_FOR_A_NODE = (
     "pydantic", "typer", "click", "rich", "matplotlib", "scipy", "ruamel", "pooch", "docker",
-    "pyroute2", "torch._dynamo",
+    "pyroute2", "sympy", "mpmath", "networkx", "pandas", "pyarrow", "PIL", "torch._dynamo", "torch._inductor",
 )  # fmt: skip
+FIRST_STEP = """
+import sys
+from edgebed.core.plan import Task
+from edgebed.learning.data_sets.registry import load_data
+from edgebed.learning.models import registry
+from edgebed.learning.network import Network
+import numpy as np
+
+data = load_data("digits", seed=1)
+shape, classes = data.train_x.shape[1:], data.classes
+layout = registry.layout("small", shape, classes)
+task = Task(model="small", input_shape=shape, classes=classes, layout=layout, batch_size=10, gradient_time_s=0.01)
+theta = registry.initial_parameters(task, 1)
+before = set(sys.modules)
+network = Network(task, data.train_x, data.train_y)
+network.gradient(theta, np.arange(10))
+network.evaluate(theta)
+print(*(set(sys.modules) - before))
+"""
+"""What a worker and the evaluator do first; it prints the modules that this has loaded."""
 UNSAFE_MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 """They run what they read."""
 
@@ -105,6 +125,21 @@ def test_a_node_loads_nothing_heavy():
     assert not loaded & set(TOO_HEAVY_FOR_A_NODE)
 
 
+def test_a_server_loads_no_torch():
+    """Its image has none."""
+    of_server = [name for name in NODE_MODULES if not name.startswith("edgebed.learning.")]
+
+    assert "edgebed.roles.server.parameter_server" in of_server
+    assert not loaded_by(*of_server, "edgebed.runtimes.node_building") & {"torch", *TOO_HEAVY_FOR_A_NODE}
+
+
+def test_the_first_step_of_a_worker_loads_nothing_heavy():
+    """What is imported when it is used first costs each node as much as what is imported at once."""
+    done = subprocess.run([sys.executable, "-c", FIRST_STEP], capture_output=True, text=True, check=True)
+
+    assert not set(done.stdout.split()) & set(TOO_HEAVY_FOR_A_NODE)
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("data_dir")
 def test_planning_layers_does_not_load_torchs_compiler():
@@ -153,6 +188,7 @@ def test_the_wall_clock_dates_what_people_read_and_nothing_else():
     """It may be set at any time: whatever waits, measures or orders reads a monotonic clock."""
     assert users_of(lambda name: name in ("time.time", "dt.datetime.now", "datetime.now")) == {
         "cli/look.py",  # replayed metrics that are to end now
+        "cli/runs.py",  # how long ago a run began
         "core/host.py", "journal/run_folder.py",  # when a run began
         "metrics/trial_metrics.py",  # read once: it goes on monotonically
         "studies/host/calibrating.py",  # when a host was calibrated

@@ -1,6 +1,7 @@
 """scripts/build-images, with a `docker` that only says what it has: what is built, what is left out, what is said."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,6 +13,7 @@ from ruamel.yaml import YAML
 ROOT = Path(__file__).parents[2]
 DOCKER = """#!/bin/sh
 echo "$*" >>"$STATE/asked"
+echo "$EDGEBED_REVISION" >"$STATE/revision"
 case "$*" in
     *"config --images grafana") echo grafana:1 ;;
     *"config --images prometheus") echo prometheus:1 ;;
@@ -22,7 +24,9 @@ case "$*" in
     pull*) case " $REGISTRY " in *" $3 "*) ;; *) echo "no such host" >&2; exit 1 ;; esac ;;
 esac
 """
-BASE = "python:3.11-slim-bookworm"
+(BASE,) = re.findall(
+    r"^base=\$\{EDGEBED_BASE_IMAGE:-(.+)\}$", (ROOT / "scripts/build-images").read_text("utf-8"), re.MULTILINE
+)
 
 
 class Script:
@@ -72,6 +76,33 @@ def test_with_a_registry_nothing_deviates(script):
     assert not script.override.exists()
     assert "build controller parameter-server-image worker-image" in script.asked()
     assert "pull --quiet prometheus:1" not in script.asked()
+
+
+def test_a_checkout_says_which_commit_its_images_are_of(script):
+    """As it is, or with changes; in a folder that is none it says nothing, whatever repository that lies in."""
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org", "-C", str(script.folder)]
+    revision = script.folder / "revision"
+    package = script.folder / "services/edgebed/core/package.py"
+    package.parent.mkdir(parents=True)
+    package.touch()
+    (script.folder / "pyproject.toml").touch()
+    found = []
+    for command in (
+        ["init", "--quiet"],
+        ["add", "pyproject.toml", "services"],
+        ["commit", "--quiet", "--message", "one"],
+    ):
+        script.run(HERE=f"{BASE} grafana:1 prometheus:1")
+        found.append(revision.read_text().strip())
+        subprocess.run([*git, *command], check=True)
+    script.run(HERE=f"{BASE} grafana:1 prometheus:1")
+    head = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    clean = revision.read_text().strip()
+    package.write_text("VERSION = 1\n")
+    script.run(HERE=f"{BASE} grafana:1 prometheus:1")
+
+    assert found[:2] == ["", ""]
+    assert (clean, revision.read_text().strip()) == (head, f"{head}-dirty")
 
 
 def test_a_grafana_that_cannot_be_had_is_left_out_with_what_to_do(script):

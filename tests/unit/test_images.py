@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from edgebed.core.package import VERSION
+
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = sorted((ROOT / "images").glob("*/Dockerfile"))
 
@@ -60,6 +62,22 @@ def test_the_images_share_their_large_layers():
     assert server[: server.index(of_server[0]) + 1] == worker[: worker.index(of_worker[0]) + 1]
     shared = worker.index(of_worker[1]) + 1
     assert worker[:shared] == controller[:shared]
+
+
+@pytest.mark.parametrize("image", ["controller", "parameter-server", "worker"])
+def test_images_say_what_they_are_of(image, compose):
+    """By the labels of the Open Container Initiative; they are last, since a commit changes them and no layer."""
+    *_, source, revision, version, label = steps(image)
+    arguments = compose["services"]["controller"]["build"]["args"]
+    (released,) = re.findall(r"(?m)^EDGEBED_VERSION=(.+)$", (ROOT / ".env").read_text(encoding="utf-8"))
+
+    assert (source, revision, version) == ("ARG SOURCE=", "ARG REVISION=", "ARG VERSION=")
+    for key in ("source", "revision", "version"):
+        assert f'org.opencontainers.image.{key}="${{{key.upper()}}}"' in label
+        assert f"${{EDGEBED_{key.upper()}" in arguments[key.upper()]
+    assert 'org.opencontainers.image.licenses="Apache-2.0"' in label
+    assert "org.opencontainers.image.title=" in label
+    assert released == VERSION
 
 
 @pytest.mark.parametrize("path", DOCKERFILES, ids=lambda path: path.parent.name)

@@ -14,7 +14,8 @@ from warm_command import warm_environment
 
 from edgebed.core.package import VERSION
 
-WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
+WORKFLOWS_FOLDER = ROOT / ".github/workflows"
+WORKFLOWS = sorted(WORKFLOWS_FOLDER.glob("*.yml"))
 ACTION = ROOT / "action.yml"
 FORMS = sorted(path for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml") if path.name != "config.yml")
 SCHEMAS = {
@@ -103,6 +104,33 @@ def test_the_actions_of_others_are_pinned():
 
     assert len(used) > 8
     assert [each for each in used if not re.search(r"uses: [\w/-]+@[0-9a-f]{40} # v[\d.]+$", each[1])] == []
+
+
+def test_what_gates_builds_or_publishes_installs_by_hash():
+    """A package that is replaced on its index comes into none of it; the wheel alone is tried as users get it."""
+    installs = [
+        (path.name, line.strip())
+        for path, script in SCRIPTS
+        for line in script.splitlines()
+        if re.search(r"\bpip\S* install\b", line)
+    ]
+    unlocked = [each for each in installs if "--require-hashes --requirement requirements/" not in each[1]]
+    publishing = script_of(WORKFLOWS_FOLDER / "wheels.yml", "Publish to the package index, as a trusted publisher")
+
+    assert len(installs) > 3
+    assert {(name, "try/bin/pip" in line) for name, line in unlocked} <= {("wheels.yml", True), ("site.yml", False)}
+    assert "--require-hashes --requirement requirements/publish.txt" in publishing
+    assert '"$GITHUB_ACTION_PATH/scripts/setup"' in script_of(ACTION, "Install edgebed")
+
+
+def test_what_publishes_is_locked_as_it_is_tested():
+    """The release's tools, in the versions of dev.txt where that has them; each with its hashes."""
+    texts = {name: (ROOT / "requirements" / name).read_text(encoding="utf-8") for name in ("publish.txt", "dev.txt")}
+    publish, dev = (dict(re.findall(r"^([\w-]+)==(\S+)", text, re.MULTILINE)) for text in texts.values())
+
+    assert {"build", "setuptools", "twine"} <= publish.keys()
+    assert {name: publish[name] for name in publish.keys() & dev.keys()}.items() <= dev.items()
+    assert all("--hash=sha256:" in each for each in re.split(r"(?m)^(?=[\w-]+==)", texts["publish.txt"])[1:])
 
 
 def test_the_workflows_install_the_torch_that_is_tested():
@@ -195,15 +223,17 @@ def test_the_notes_of_a_release_are_what_the_changelog_says_in_short(tmp_path):
 def test_an_image_has_one_name_for_both_architectures(tmp_path):
     """Each is pushed by its own architecture, then joined; names of registries are in lower case."""
     images = ROOT / ".github/workflows/images.yml"
+    push = "Push the images, each with a list of all that is in it (SBOM)"
     path = f"{recorder(tmp_path, 'docker')}:{os.environ['PATH']}"
     for architecture in ("amd64", "arm64"):
         variables = {"TAG": "v1.2.3", "REGISTRY": "ghcr.io/Who", "ARCHITECTURE": architecture, "PATH": path}
-        assert run_script(script_of(images, "Push the images"), tmp_path, **variables).returncode == 0
+        assert run_script(script_of(images, push), tmp_path, **variables).returncode == 0
     assert run_script(script_of(images, "Join the images"), tmp_path, **variables).returncode == 0
 
     asked = (tmp_path / "asked").read_text().splitlines()
     name = "ghcr.io/who/edgebed-worker:1.2.3"
     assert f"tag edgebed-worker:edgebed {name}-arm64" in asked
     assert f"push {name}-amd64" in asked
+    assert f"buildx build --builder scanning --sbom=true --tag {name}-amd64 --push -" in asked
     assert f"buildx imagetools create --tag {name} {name}-amd64 {name}-arm64" in asked
-    assert len(asked) == 2 * 2 * 3 + 3
+    assert len(asked) == 2 * (1 + 3 * 3) + 3

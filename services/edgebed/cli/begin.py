@@ -62,6 +62,6 @@ def doctor(*, json: Json = False) -> None:
 
     findings = examine()
     if json:
-        put_json(findings)
+        put_json(list(findings))
     else:
         put_parts(doctor_parts(findings))

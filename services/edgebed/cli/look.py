@@ -29,16 +29,10 @@ from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.exporting import Format
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from edgebed.journal.overview import RunOverview
     from edgebed.journal.run_folder import RunFolder
-    from edgebed.reports.writing.page import Grid
     from edgebed.running.replay import Replayed
     from edgebed.running.results import Run
 
-BROKEN_OFF = ("interrupted", "unfinished")
-"""Results of runs that can be resumed."""
 TRACKING_VARIABLE = "MLFLOW_TRACKING_URI"
 FormatOption = Annotated[
     Format,
@@ -95,30 +89,6 @@ Data = Annotated[
     ),
 ]
 Follow = Annotated[bool, typer.Option("--follow", "-f", help="Follow the run until it ends.")]
-
-
-def ls(*, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """List all runs."""
-    from edgebed.journal.overview import overview_of
-    from edgebed.journal.run_folder import list_runs, runs_root
-
-    root = runs_root(runs_dir)
-    if runs_dir is not None and not root.is_dir():
-        if root.exists():
-            raise ScenarioError(f"--runs-dir: {root.absolute()} is a file; give a folder")
-        raise ScenarioError(f"--runs-dir: the folder {root.absolute()} does not exist")
-    rows = [overview_of(folder) for folder in list_runs(root)]
-    for row in rows:
-        if row.problem:  # the others are listed all the same
-            say(f"error: {row.problem}")
-    if json:
-        put_json([_row_dict(row) for row in rows])
-    elif not rows:
-        say(f"no runs in {root.absolute()}")
-    else:
-        put_parts([_runs_grid(rows)])
-        if any(row.result in BROKEN_OFF for row in rows):
-            say(f"edgebed resume RUN resumes one that is {' or '.join(BROKEN_OFF)}")
 
 
 def show(name: RunName, *, verbose: Verbose = False, json: Json = False, runs_dir: RunsDir = None) -> None:
@@ -387,19 +357,3 @@ def _link(run: str, found: "Replayed") -> str:
     """The address at which Grafana shows the run."""
     begin_ms, end_ms = round(1000 * (found.begin_s - MARGIN_S)), round(1000 * (found.end_s + MARGIN_S))
     return f"{GRAFANA}/d/edgebed-run-overview?var-run={run}&from={begin_ms}&to={end_ms}"
-
-
-def _runs_grid(rows: "Sequence[RunOverview]") -> "Grid":
-    """One line a run."""
-    from edgebed.core.quantities import local_text
-    from edgebed.reports.writing.page import Grid
-
-    cells = [(row.name, local_text(row.started), row.runtime, ", ".join(row.trials), row.badge) for row in rows]
-    head = ("run", "started", "runtime", "trials", "result")
-    return Grid(head, cells, dispensable=("trials", "runtime", "started"), flexible="trials")
-
-
-def _row_dict(row: "RunOverview") -> dict[str, str]:
-    """A run of the list for programs."""
-    told = {"started": row.started, "runtime": row.runtime, "trials": ", ".join(row.trials), "result": row.result}
-    return {"run": row.name, **told, "conditions": row.conditions, "badge": row.badge}

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from edgebed.cli import begin, hosts, look, maintain, operate, run, study
+from edgebed.cli import begin, hosts, look, maintain, operate, run, runs, study
 from edgebed.cli.help import HELP_OPTIONS, Command, Group, epilog
 from edgebed.cli.problems import say_problems
 from edgebed.core.console import discard_output, prepare_streams, put, say
@@ -99,7 +99,7 @@ def _remove_leftovers() -> None:
 GROUPS = {
     "Begin": (begin.init, begin.doctor),
     "Run": (run.run, run.resume, run.validate, run.plan),
-    "Look": (look.ls, look.show, look.report, look.watch, look.events, look.logs, look.export, look.replay),
+    "Look": (runs.ls, look.show, look.report, look.watch, look.events, look.logs, look.export, look.replay),
     "Study": (study.compare, study.agree, study.sweep, study.reproduce),
     OPERATE: (
         operate.kill,
@@ -112,6 +112,9 @@ GROUPS = {
         operate.rollback,
     ),
     "Maintain": (
+        runs.note,
+        runs.rm,
+        runs.prune,
         maintain.calibrate,
         maintain.profile,
         maintain.traces,

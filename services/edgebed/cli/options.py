@@ -62,7 +62,7 @@ Hosts = Annotated[
         show_default=False,
     ),
 ]
-RuntimeOption = Annotated[Runtime, typer.Option(help="Runtime that hosts the nodes.")]
+RuntimeOption = Annotated[Runtime, typer.Option(envvar="EDGEBED_RUNTIME", help="Runtime that hosts the nodes.")]
 EmulationOption = Annotated[
     Emulation,
     typer.Option(

@@ -42,10 +42,12 @@ COMMANDS = """\
 
 | variable | meaning |
 | --- | --- |
-| `EDGEBED_RUNS_DIR` | folder of all runs; `./runs` unless it is set |
+| `EDGEBED_RUNS_DIR` | folder of all runs; `./runs` unless it is set: [what is in it](runs-on-disk.md) |
 | `EDGEBED_DATA_DIR` | folder of MNIST and CIFAR-10; `~/.local/share/edgebed/data` unless it is set |
+| `EDGEBED_RUNTIME` | default of `--runtime` of `run` and `plan` |
 | `EDGEBED_EMULATION` | default of `--emulation` |
 | `EDGEBED_HOSTS` | default of `--hosts` |
+| `EDGEBED_CGROUP_PARENT` | cgroup of nodes' containers, see [runtimes](runtimes.md#beside-busy-processes) |
 | `EDGEBED_TORCH_DEVICE` | torch device that computes in virtual time, such as `cuda`; `cpu` unless it is set |
 | `NO_COLOR` | if it is set, nothing is coloured |
 """

@@ -41,6 +41,12 @@ def run(
     trace: Annotated[bool, typer.Option("--trace", help="Journal every message sent and received.")] = False,
     processes: Processes = None,
     port: Port = 0,
+    note: Annotated[
+        str,
+        typer.Option(
+            "--note", metavar="TEXT", help="What lists of runs are to say of this one, a line.", show_default=False
+        ),
+    ] = "",
     runs_dir: RunsDir = None,
 ) -> None:
     """Run a scenario: all its trials, then a table, a chart and a report."""
@@ -61,6 +67,7 @@ def run(
             runs_dir=runs_dir,
             port=port,
             progress=progress,
+            note=note,
         )
     leave_with(result, json=json, verbose=verbose)
 

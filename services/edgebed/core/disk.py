@@ -8,7 +8,7 @@ A sync costs a millisecond or two, so everything is synced that is written now a
 import contextlib
 import errno
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,22 +20,22 @@ UNSYNCABLE = frozenset({errno.EINVAL, errno.EBADF})
 def replacing(path: Path, *, synced: bool = True) -> Iterator[int]:
     """Yield the descriptor of a new file, which takes the place of `path` in the end; the caller closes it then.
 
-    After an error the old file is there, and the new one is gone and closed. Without `synced` all of that holds where a
-    process is killed, and not where the machine loses its power.
+    It has the modes of the umask. After an error the old file is there, and the new one is gone and closed. Without
+    `synced` all of that holds where a process is killed, and not where the machine loses its power.
     """
-    file, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     try:
-        os.fchmod(file, 0o644)
         yield file
         if synced:
             os.fsync(file)
-        Path(name).replace(path)
+        new.replace(path)
         if synced:
             sync_folder(path.parent)
     except BaseException:
         os.close(file)
         with contextlib.suppress(OSError):
-            Path(name).unlink()
+            new.unlink()
         raise
 
 

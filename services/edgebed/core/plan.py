@@ -144,8 +144,7 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     step: int | None = None
     """At `point`: only at this push, counted from 0; a pull counts as that of the push which follows it."""
     probability: float | None = None
-    """At `point`: by chance at every push of every incarnation; the draw's key is (seed, fault, node and incarnation,
-    k-th push)."""
+    """At `point`: by chance at every push of every incarnation, by (seed, fault, node and incarnation, k-th push)."""
 
 
 class FaultStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +164,9 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[FaultStep, ...]
     """Steps in the order of their times, the first at once; e.g. cut and heal."""
     recurs: bool = False
-    """Whether the entry has nodes leave and come back all the time, as churn does, and so names no moment itself."""
+    """Whether the entry has many moments, as churn has, or one with `every`: none is missed before it is due."""
+    every_s: float | None = None
+    """Time between two moments of an entry that is repeated."""
 
 
 class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):

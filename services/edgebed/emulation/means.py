@@ -28,6 +28,8 @@ class Mechanisms:
     """Place where links are held; None: nothing holds them, the time is virtual."""
     netem: bool | None = False
     """Whether the kernel's netem can delay and lose packets; None: unknown until the nodes' containers are there."""
+    hindered: str = ""
+    """What keeps the kernel from holding links although this is root; empty: it does, or nobody is."""
 
     @property
     def by_kernel(self) -> bool:
@@ -61,7 +63,8 @@ class Mechanisms:
         """Yield notes for readers of the run: what holds its links; the evaluator's carries no training."""
         links = [node.link for node in plan.nodes if node.role != "evaluator"]
         if any(link.limited for link in links):
-            yield f"Rates of links are held by {self}."
+            instead = f", and not by the kernel: {self.hindered}" if self.hindered else ""
+            yield f"Rates of links are held by {self}{instead}."
         if any(link.delayed for link in links):
             line = "the transport's own delay line" + (": the kernel has no netem" if self.by_kernel else "")
             yield f"Latency and jitter of links are made by {'the kernel (netem)' if self.netem else line}."
@@ -100,7 +103,8 @@ def mechanisms_of(runtime: Runtime, emulation: Emulation = "auto") -> Mechanisms
     """Return the place, and what the kernel can do there; tries the kernel in a network namespace of its own."""
     place = place_of(runtime, emulation)
     if place not in ("docker", "namespaces"):
-        return Mechanisms(place)
+        is_hindered = place == "model" and emulation == "auto" and os.geteuid() == 0
+        return Mechanisms(place, hindered=why_no_namespaces() if is_hindered else "")
     from edgebed.emulation import tc  # pyroute2 takes a while
 
     try:

@@ -1,17 +1,23 @@
-"""A run in a line of a list: what, when, what came of it, and its key figures.
+"""A run in a line of a list: what, when, what came of it, its key figures, and the room it takes.
 
 Read from its manifest and its summary alone, and of the summary only what a line shows, so that a list of a thousand
 runs is quick.
 """
 
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
 import msgspec
 
-from edgebed.core.errors import EdgebedError
+from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.quantities import RESULTS as TRIAL_RESULTS
 from edgebed.core.reading import read_json
 from edgebed.journal.run_folder import RunFolder
 
 DAMAGED = "damaged"
 IN_PROGRESS = ("running", "unfinished")
+RESULTS = (*reversed(TRIAL_RESULTS), *IN_PROGRESS, DAMAGED)
+"""All that can have come of a run."""
 
 
 class TrialFigures(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,10 +52,25 @@ class RunOverview(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int = 3
     wall_s: float | None = None
     """Seconds for which the run was worked on."""
+    changed: tuple[str, ...] = ()
+    """What its options set, `key=value` each."""
+    note: str = ""
+    disk_bytes: int = 0
+    """Room that its folder takes on the disk."""
     figures: tuple[TrialFigures, ...] = ()
     """Figures of each trial that began."""
     problem: str = ""
     """Why the manifest cannot be read."""
+
+    @property
+    def best_accuracy(self) -> float | None:
+        """The best of all trials."""
+        return max((each.best_accuracy for each in self.figures if each.best_accuracy is not None), default=None)
+
+    @property
+    def time_s(self) -> float | None:
+        """The longest of all trials."""
+        return max((each.time_s for each in self.figures if each.time_s is not None), default=None)
 
 
 class _Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,13 +89,17 @@ def overview_of(folder: RunFolder) -> RunOverview:
     try:
         manifest = folder.read_manifest()
     except EdgebedError as error:
-        return RunOverview(name=folder.name, result=DAMAGED, badge=DAMAGED, problem=str(error))
+        room = folder.disk_bytes()
+        return RunOverview(name=folder.name, result=DAMAGED, badge=DAMAGED, problem=str(error), disk_bytes=room)
     begun = RunOverview(
         name=folder.name,
         started=manifest.get("started", ""),
         runtime=manifest.get("runtime", ""),
         trials=tuple(manifest.get("trials", ())),
         wall_s=manifest.get("wall_s"),
+        changed=tuple(manifest.get("sets", ())),
+        note=manifest.get("note", ""),
+        disk_bytes=folder.disk_bytes(),
     )
     try:
         found = _summary_of(folder)
@@ -97,3 +122,47 @@ def _summary_of(folder: RunFolder) -> _Summary:
     outcome = outcome_of(whole.trials, whole.not_begun)
     told = {name: getattr(outcome, name) for name in ("exit_code", "result", "conditions", "badge")}
     return msgspec.structs.replace(found, **told)
+
+
+ORDERS: dict[str, tuple[Callable[[RunOverview], Any], bool]] = {
+    "name": (lambda _: (), False),  # as they are found
+    "started": (lambda run: run.started or None, True),
+    "accuracy": (lambda run: run.best_accuracy, True),
+    "time": (lambda run: run.time_s, False),
+    "size": (lambda run: run.disk_bytes, True),
+    "result": (lambda run: RESULTS.index(run.result) if run.result in RESULTS else None, False),
+}
+"""By what runs can be sorted, each with whether the greatest comes first."""
+
+
+def sorted_by(runs: Iterable[RunOverview], order: str) -> list[RunOverview]:
+    """The runs in one of the `ORDERS`, those without a value last; ScenarioError for another."""
+    if order not in ORDERS:
+        raise ScenarioError(f"--sort: {order!r} is none of {', '.join(ORDERS)}")
+    value_of, is_greatest_first = ORDERS[order]
+    runs = list(runs)
+    known = [run for run in runs if value_of(run) is not None]
+    return [
+        *sorted(known, key=value_of, reverse=is_greatest_first),
+        *(run for run in runs if value_of(run) is None),
+    ]
+
+
+def chosen_by(runs: Iterable[RunOverview], words: Sequence[str], results: Sequence[str]) -> list[RunOverview]:
+    """The runs in whose line every word is found, whatever its case, and that have one of the results, if any is given.
+
+    ScenarioError for a result that there is not.
+    """
+    for result in results:
+        if result not in RESULTS:
+            raise ScenarioError(f"--result: {result!r} is none of {', '.join(RESULTS)}")
+    return [
+        run
+        for run in runs
+        if (not results or run.result in results) and all(word.casefold() in _searched(run) for word in words)
+    ]
+
+
+def _searched(run: RunOverview) -> str:
+    """What a word is looked for in."""
+    return "\n".join((run.name, run.note, *run.changed, *run.trials, run.runtime, run.badge, run.question)).casefold()

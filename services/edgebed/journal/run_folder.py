@@ -36,6 +36,7 @@ RUNS_DIR_OPTION = "--runs-dir"
 LATEST = "latest"
 NUMBER_DIGITS = 4
 LISTED_MAX = 12
+NOTE_LENGTH_MAX = 200  # a line of a list, or two
 LOCK_S_MAX = 1.0  # a process that only checks the lock holds it very briefly
 
 
@@ -58,6 +59,7 @@ class Manifest(TypedDict, total=False):
     trials: list[str]
     scenario_file: str | None
     sets: list[str]
+    note: str
     variants: list[str]
     options: dict[str, Any]
     code: str
@@ -216,6 +218,7 @@ class RunFolder:
         data: Mapping[str, str] | None = None,
         recordings: Sequence[Mapping[str, str]] = (),
         engine: Mapping[str, Any] | None = None,
+        note: str = "",
     ) -> None:
         """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine.
 
@@ -223,7 +226,8 @@ class RunFolder:
         `variants` those of its trials that were chosen, none if all were to run; `options` are those of the command
         line that the nodes depend on, `code` and `own_code` are the fingerprints of edgebed and of the user's own
         modules; `data` is what there is to say of data sets, by their name; `recordings` are the files of bandwidth and
-        availability, with licence, source and hash; `engine` are the facts of the container engine, if there is one.
+        availability, with licence, source and hash; `engine` are the facts of the container engine, if there is one;
+        `note` is the user's own.
         """
         manifest = {
             "scenario": self.scenario_name,
@@ -241,6 +245,7 @@ class RunFolder:
             **({"data": dict(data)} if data else {}),
             **({"recordings": [dict(each) for each in recordings]} if recordings else {}),
             **({"engine": engine} if engine else {}),
+            **({"note": note} if note else {}),
         }
         self._write_manifest(manifest)
 
@@ -265,6 +270,16 @@ class RunFolder:
         manifest = self.read_manifest()
         if manifest:
             self._write_manifest(manifest | {"wall_s": round(manifest.get("wall_s", 0.0) + wall_s, 1)})
+
+    def set_note(self, note: str) -> None:
+        """Replace the run's note, an empty one takes it away; ScenarioError while the run is in progress."""
+        with self.held():
+            manifest = {key: value for key, value in self.read_manifest().items() if key != "note"}
+            self._write_manifest(manifest | ({"note": note} if note else {}))
+
+    def disk_bytes(self) -> int:
+        """The room that the folder takes on the disk, links not followed; what goes meanwhile has none."""
+        return sum(_room(Path(place, name)) for place, _, names in os.walk(self.path) for name in names)
 
     def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
         write_atomically(self.manifest, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
@@ -317,16 +332,32 @@ class RunFolder:
 
 def find_resumable(root: Path, text: str | Path) -> RunFolder:
     """The run meant by `text` as `RunFolder.find` has it; ScenarioError also where there is nothing to resume in it."""
-    from edgebed.journal.series_divergence import RAN_TO_END  # loads numpy
-
     folder = RunFolder.find(root, text)
     if folder.is_held():
         raise ScenarioError(f"run {folder.name} is in progress")
-    if folder.summary.exists():
-        told = read_json(folder.summary, Told, "a summary")
-        if told.trials and not told.not_begun and all(trial.outcome in RAN_TO_END for trial in told.trials):
-            raise ScenarioError(f"run {folder.name} is complete: there is nothing to resume")
+    if is_complete(folder):
+        raise ScenarioError(f"run {folder.name} is complete: there is nothing to resume")
     return folder
+
+
+def is_complete(folder: RunFolder) -> bool:
+    """Whether the run's summary says that all trials came to their end; EdgebedError where it cannot be read."""
+    from edgebed.journal.series_divergence import RAN_TO_END  # loads numpy
+
+    if not folder.summary.exists():
+        return False
+    told = read_json(folder.summary, Told, "a summary")
+    return bool(told.trials) and not told.not_begun and all(trial.outcome in RAN_TO_END for trial in told.trials)
+
+
+def checked_note(note: str, where: str) -> str:
+    """The note without space around it; ScenarioError unless lists can show it, which names `where` it was given."""
+    note = str(note).strip()
+    if not note.isprintable():
+        raise ScenarioError(f"{where}: a note is one line of printable characters; write a longer one into a file")
+    if len(note) > NOTE_LENGTH_MAX:
+        raise ScenarioError(f"{where}: {len(note)} characters; a note has {NOTE_LENGTH_MAX} at most")
+    return note
 
 
 def list_runs(root: Path) -> list[RunFolder]:
@@ -394,6 +425,14 @@ def _numbered(parent: Path) -> list[Path]:
     return [path for path in parent.iterdir() if path.name.isdecimal() and path.is_dir()]
 
 
+def _room(path: Path) -> int:
+    """Bytes that a file takes on the disk, in blocks of 512 as POSIX counts them."""
+    try:
+        return path.lstat().st_blocks * 512
+    except OSError:
+        return 0
+
+
 def _is_run(path: Path) -> bool:
     """Whether a folder is a run's. Scenarios, which have runs, and trials, which have plans, may be numbers, too."""
     try:
@@ -428,6 +467,17 @@ def _began(run: RunFolder) -> tuple[float, str]:
     """When a run began, by the manifest, which is written first."""
     marker = run.manifest if run.manifest.exists() else run.path
     return marker.stat().st_mtime, str(run.path)
+
+
+def point_latest_anew(parent: Path) -> None:
+    """Let a scenario's `latest` point to the newest run that is left, also while others begin; with none it goes."""
+    pointed = ""
+    while numbers := sorted((path.name for path in _numbered(parent)), key=int):
+        if numbers[-1] == pointed:
+            return
+        pointed = numbers[-1]
+        _point_latest(parent, pointed)
+    (parent / LATEST).unlink(missing_ok=True)
 
 
 def _point_latest(parent: Path, name: str) -> None:

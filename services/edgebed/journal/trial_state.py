@@ -74,6 +74,8 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     is_virtual: bool = False
     """Whether time is virtual: `elapsed_s` is, rates are not."""
     interrupted: bool = False
+    awaited: str = ""
+    """What a trial that is interrupted waits for; empty: nothing that takes long."""
     health: dict[str, str] = {}
     """Health of each node: coming, good, late (it missed a heartbeat), failed (two, or it is gone) or over."""
     classes: tuple[ClassStatus, ...] = ()
@@ -84,6 +86,11 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What went wrong with nodes so far; of many the first."""
     latest: tuple[Trouble, ...] = ()
     """What went wrong with nodes last."""
+
+    @property
+    def standing(self) -> str:
+        """Its state in words, for people."""
+        return f"interrupted, {self.awaited or 'stopping'}" if self.interrupted else self.state
 
 
 def is_up(state: str) -> bool:

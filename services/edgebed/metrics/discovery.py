@@ -3,11 +3,13 @@
 Prometheus asks the controller for `/targets` (HTTP service discovery), so it needs no rights and no list of its own,
 and a crashed node stays listed, shown as down. A process that is about to end can wait until Prometheus has read its
 last values (`Visits`). The server behind it is small and suspicious: a thread a connection, a bound on their number and
-on the duration of each, no log, nothing that holds the process back when it ends.
+on the duration of each, no log, nothing that holds the process back when it ends. Asked by a name of the internet it
+answers nothing: a page in a browser on this machine may have given itself this machine's address (DNS rebinding).
 """
 
 import contextlib
 import errno
+import ipaddress
 import logging
 import os
 import select
@@ -285,6 +287,8 @@ def _by_path(pages: dict[str, WSGIApplication]) -> WSGIApplication:
     """An application for several paths; any other path is answered with the list of these."""
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        if not _is_own(environ.get("HTTP_HOST", "")):
+            return _plain(start_response, "403 Forbidden", "Ask by an address, localhost or this machine's name.\n")
         if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
             return _plain(start_response, "405 Method Not Allowed", "Only GET and HEAD are answered.\n")
         page = pages.get(environ.get("PATH_INFO", ""))
@@ -293,6 +297,16 @@ def _by_path(pages: dict[str, WSGIApplication]) -> WSGIApplication:
         return page(environ, start_response)
 
     return answer
+
+
+def _is_own(host: str) -> bool:
+    """Whether a request's Host may be this machine: none, an address, its name, or a name of a network of its own."""
+    name = host.rpartition("]")[0].removeprefix("[") if host.startswith("[") else host.partition(":")[0]
+    if "." not in name and ":" not in name:
+        return True  # none, localhost, or a container's name: no name of the internet is without a dot
+    with contextlib.suppress(ValueError):
+        return bool(ipaddress.ip_address(name))
+    return name.rstrip(".").lower() == socket.gethostname().lower()
 
 
 def _plain(start_response: StartResponse, status: str, text: str) -> Iterable[bytes]:

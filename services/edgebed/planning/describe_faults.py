@@ -28,6 +28,8 @@ class FaultRow:
     nodes: tuple[str, ...]
     expected: float | None = None
     """Expected number of times for a random fault; None where it cannot be predicted, or where it is certain."""
+    every_s: float | None = None
+    """Time from one to the next where the entry is repeated."""
 
 
 def fault_rows(plan: Plan) -> Iterator[FaultRow]:
@@ -42,12 +44,13 @@ def fault_rows(plan: Plan) -> Iterator[FaultRow]:
             what=what,
             nodes=tuple(fault.node for fault in faults),
             expected=_expected(plan, trigger, faults),
+            every_s=faults[0].every_s,
         )
 
 
 def fault_table(rows: Sequence[FaultRow]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and cells for a terminal: a line for each entry of the scenario, however many moments it has."""
-    entries: dict[tuple[str, str], list[FaultRow]] = {}
+    entries: dict[tuple[str, str], list[FaultRow]] = {}  # rows of an entry are in the order of their moments
     for row in rows:
         entries.setdefault((row.name, row.what), []).append(row)
     return ("fault", "when", "what", "nodes"), [
@@ -105,6 +108,9 @@ def _expected(plan: Plan, trigger: Trigger, faults: Sequence[FaultPlan]) -> floa
 
 def _times(rows: Sequence[FaultRow]) -> str:
     texts = list(dict.fromkeys(row.when for row in rows))
+    if every_s := rows[0].every_s:
+        last = texts[-1].removeprefix("at ")
+        return f"{texts[0]}, then every {format_duration(every_s)}: {count_text(len(texts), 'time')} until {last}"
     if len(texts) > TIMES_MAX:
         return f"{texts[0]} ... {texts[-1].removeprefix('at ')}, {count_text(len(texts), 'time')}"
     return ", ".join(texts)

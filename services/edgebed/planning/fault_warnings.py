@@ -7,6 +7,7 @@ from typing import NamedTuple
 from edgebed.core.plan import FaultPlan, FaultStep, Plan
 from edgebed.core.quantities import count_text
 from edgebed.core.runtimes import Emulation, Runtime
+from edgebed.core.units import format_duration
 from edgebed.emulation.means import lacks_caps
 
 SETTINGS = {"link": "its link", "cpus": "its CPU cap"}
@@ -21,6 +22,7 @@ def fault_warnings(plan: Plan) -> Iterator[str]:
     yield from _server_gone(plan)
     yield from _workers_gone(plan)
     yield from _before_checkpoint(plan)
+    yield from _taken_for_dead(plan)
 
 
 def fault_mechanism_warnings(plan: Plan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
@@ -101,6 +103,30 @@ def _before_checkpoint(plan: Plan) -> Iterator[str]:
                 f"{fault.name} comes at update {at_update:,}, before the first checkpoint (every {every:,} updates): "
                 "all that was learnt is lost. See checkpoints."
             )
+
+
+def _taken_for_dead(plan: Plan) -> Iterator[str]:
+    """Warnings about freezes that end at an update: until it comes nobody knows that they end, and the policy acts.
+
+    One with an end of its own, or with a thaw at a time, is no death, however long it is.
+    """
+    policy = {"restart": "starts it anew", "stop": "ends the trial"}.get(plan.on_failure)
+    timed = {fault.node for fault in _thaws(plan) if fault.trigger.at_s is not None}
+    late = {fault.node: fault.name for fault in _thaws(plan) if fault.node not in timed}
+    found: dict[tuple[str, str], str] = {}
+    for fault in plan.faults if policy else ():
+        if fault.steps[-1].injection.action == "freeze" and fault.node in late:
+            found.setdefault((fault.name, late[fault.node]), fault.node)
+    for (name, thaw), node in found.items():
+        yield (
+            f"{name} is ended by {thaw} at an update that may come late: {node} counts as dead when it has been silent "
+            f"for two deadlines.check ({format_duration(2 * plan.check_s)}), and on_failure: {plan.on_failure} "
+            f"{policy}. Give {name} a for, or {thaw} an at."
+        )
+
+
+def _thaws(plan: Plan) -> list[FaultPlan]:
+    return [fault for fault in plan.faults if fault.steps[0].injection.action == "thaw"]
 
 
 def _entries(plan: Plan, action: str) -> list[str]:

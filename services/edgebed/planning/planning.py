@@ -115,7 +115,7 @@ class _Planner:
         self._check_parts(name, trial, data, parts)
         self._check_hosts(name, trial)
         sharding = self._shard(name, trial, task, parts[workers[0]], data) if trial.sharding else None
-        faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed))
+        faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed, trial.stop.time))
         planned_nodes = NodePlanning(
             trial=trial, task=task, data=data, parts=parts, sharding=sharding, faults=faults, seed=self.scenario.seed,
             trace=trace,
@@ -206,6 +206,11 @@ class _Planner:
         if key not in self.layouts:
             with self._locating(name, "task.model", "task.data", *SIZES):
                 self.layouts[key] = examined.layout(*key[:3], python_path, task.sizes)
+        if data.train_x.dtype == np.uint8 and is_import_path(task.model):
+            from edgebed.learning.models.lookups import refuse_scaled_tokens  # loads torch
+
+            with self._locating(name, "task.data", "task.model", *SIZES):
+                refuse_scaled_tokens(task.data, *key[:3], python_path, task.sizes)
         planned = Task(
             model=task.model,
             input_shape=data.input_shape,

@@ -30,6 +30,7 @@ def run(
     port: int = 0,
     force: bool = False,
     progress: ProgressLike | bool | None = None,
+    note: str = "",
 ) -> Run:
     """Run the trials of a scenario, write a report, and return the results.
 
@@ -57,6 +58,7 @@ def run(
         force: run although a container's memory cap is below what its node needs.
         progress: True shows progress, False does not (default: it is shown in IPython and in notebooks); or an
             observer with `trial_started(plan)`, `update(status)` and `trial_ended(summary)`.
+        note: what lists of runs are to say of this one, a line of 200 characters at most.
 
     Raises ScenarioError for a scenario that cannot be run, found before anything starts, and InfrastructureError where
     this machine fails.
@@ -69,7 +71,7 @@ def run(
         return running.run(
             _write_report, scenario, runtime=runtime, emulation=emulation, hosts=hosts, set=set,
             variants=variants, trace=trace, processes=processes, runs_dir=runs_dir, port=port, force=force,
-            progress=display,
+            progress=display, note=note,
         )  # fmt: skip
 
 

@@ -38,6 +38,8 @@ class Woken(msgspec.Struct, frozen=True, gc=False):
     """The time of a Wake effect has come."""
 
     token: str
+    load: float = 0.0
+    """How many threads want each core of the machine that says so; 0: not known, or none in virtual time."""
 
 
 class Connected(msgspec.Struct, frozen=True, gc=False):

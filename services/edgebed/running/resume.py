@@ -21,7 +21,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.errors import DamagedFileError, EdgebedError, ScenarioError
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.core.plan import Plan
 from edgebed.core.reading import open_file
 from edgebed.journal.checkpoints import read_checkpoint
@@ -31,6 +31,8 @@ from edgebed.journal.run_folder import RunFolder, TrialFolder, find_resumable, r
 from edgebed.metrics import table
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.controller import ResumedTrial
+from edgebed.roles.control.duties import CLOCK_S
+from edgebed.roles.control.name import NAME as CONTROLLER
 from edgebed.roles.server.entries import DURABLE, is_durable
 from edgebed.running.results import Run, Trial
 from edgebed.running.run import (
@@ -161,6 +163,14 @@ class _Past(Fold):
         """Records of what is in the server's present log."""
         self.evaluated: tuple[float, int] | None = None
         self.triggered_s: dict[tuple[str, str], float] = {}
+        self.controller_t = 0.0
+        """The latest time of the controller's own, in seconds since the launch."""
+
+    def add(self, t: float, node: str, record: records.Record) -> None:
+        """Take in one record; what a node says to be of later than it can be is of when the controller had it."""
+        if node == CONTROLLER:
+            self.controller_t = max(self.controller_t, t)
+        super().add(t if t <= self.controller_t + CLOCK_S else self.controller_t, node, record)
 
     @on(*records.RECORDS)
     def _observed(self, t: float, _: str, record: records.Record) -> None:

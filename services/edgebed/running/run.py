@@ -17,14 +17,15 @@ from typing import Any, Protocol
 
 import msgspec
 
+from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, ScenarioError
-from edgebed.core.fingerprint import fingerprint
 from edgebed.core.imports import is_of_main, source_of, sources
+from edgebed.core.package import fingerprint
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_mechanisms
 from edgebed.journal.journal import JournalWriter
-from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_root, write_atomically
+from edgebed.journal.run_folder import RunFolder, TrialFolder, checked_note, runs_root, write_atomically
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.learning.beginning import Beginning
@@ -90,9 +91,11 @@ def run(
     port: int = 0,
     force: bool = False,
     progress: ProgressLike | None = None,
+    note: str = "",
 ) -> Run:
     """Run the trials of a scenario; arguments, result and errors are those of `edgebed.run` (reports/reported.py)."""
     sets = options_of(set)
+    note = checked_note(note, "--note")
     if isinstance(variants, str):
         raise ScenarioError(f"variants: {variants!r} is one string; give a list of names, e.g. ['adacomp']")
     if runtime not in RUNTIMES:
@@ -127,6 +130,7 @@ def run(
                     data={trial.data.name: trial.data.note for trial in planned if trial.data.note},
                     recordings=recordings_of(loaded.trials.values()),
                     engine=host.engine,
+                    note=note,
                 )
                 folder.write_scenario(resolved_yaml(loaded))
                 run_trials(planned, folder, host, progress)
@@ -247,10 +251,16 @@ def working_on(folder: RunFolder, report: ReportWriter, hold: contextlib.ExitSta
 
 
 def write_results(folder: RunFolder, report: ReportWriter) -> Run:
-    """Write the summary and the report of a run that is over; an interruption waits for them."""
+    """Write the summary and the report of a run that is over; an interruption waits for them, but no second one."""
     with finishing():
         result = Run(folder)
         write_atomically(folder.summary, result.summary_json())
+        if result.summary.result != "interrupted":
+            report(result)
+            return result
+    if report is not without_report:
+        say(f"writing the report of what there is; Ctrl-C again leaves it to edgebed report {folder.name}")
+    with ending_by_signal():
         report(result)
     return result
 

@@ -1,6 +1,9 @@
 """A file of records, appended one after another, each whole or not there; and a new file in place of it, in one step.
 
-    record:  length of the payload (8 bytes), its CRC-32 (4), CRC-32 of these two (4), the payload; little-endian
+    record:  length of the payload (8 bytes), CRC-32 (4), CRC-32 of these two (4), the payload; little-endian
+
+The first CRC-32 is of all payloads from the file's beginning to this one: a record that is missing, or stands in
+another place, is found as one that is damaged is.
 
 What a killed process has written, the kernel has; of its last record a part may be missing. That is cut off when the
 file is read. Anything else that is wrong is damage, and an error.
@@ -141,19 +144,21 @@ class LogFile:
         """Held while the file is synced, or another takes its place."""
         self.size = 0
         """Bytes of the present file."""
+        self.crc = 0
+        """CRC-32 of all payloads in it."""
 
     def begin(self, payload: Sequence[Buffer]) -> None:
         """Begin a new file with one record; the one before is gone once the new one is whole."""
-        record = framed(payload)
+        record, crc = framed(payload)
         with _naming():
             new = self.disk.replace(NAME, record, synced=self.synced)
         self.close()
         with self.lock:
-            self.file, self.size = new, sum(map(len, record))
+            self.file, self.size, self.crc = new, sum(map(len, record)), crc
 
     def append(self, payload: Sequence[Buffer]) -> None:
         """Append a record."""
-        record = framed(payload)
+        record, self.crc = framed(payload, self.crc)
         try:  # and no `with`: every push of a run comes by here
             self.disk.write(self.file, record)
         except OSError as error:
@@ -174,13 +179,15 @@ class LogFile:
                 self.file = -1
 
 
-def framed(payload: Sequence[Buffer]) -> list[Buffer]:
-    """Return the record of a payload: its head, and the payload itself, which is not copied."""
-    crc = 0
+def framed(payload: Sequence[Buffer], crc: int = 0) -> tuple[list[Buffer], int]:
+    """Return the record of a payload, its head and the payload itself, which is not copied, and the CRC-32 so far.
+
+    `crc` is that of the payloads before it.
+    """
     for each in payload:
         crc = zlib.crc32(each, crc)
     lengths = _LENGTHS.pack(sum(memoryview(each).nbytes for each in payload), crc)
-    return [lengths + _CRC.pack(zlib.crc32(lengths)), *payload]
+    return [lengths + _CRC.pack(zlib.crc32(lengths)), *payload], crc
 
 
 def read_records(file: BinaryIO) -> Iterator[tuple[int, memoryview]]:
@@ -188,7 +195,7 @@ def read_records(file: BinaryIO) -> Iterator[tuple[int, memoryview]]:
 
     EdgebedError, naming the offset, where a record is damaged.
     """
-    place, end = 0, file.seek(0, os.SEEK_END)
+    place, found, end = 0, 0, file.seek(0, os.SEEK_END)
     file.seek(0)
     while len(head := file.read(HEAD_BYTES)) == HEAD_BYTES:
         size, crc = _LENGTHS.unpack_from(head)
@@ -200,8 +207,12 @@ def read_records(file: BinaryIO) -> Iterator[tuple[int, memoryview]]:
         if place + HEAD_BYTES + size > end:
             return
         payload = file.read(size)
-        if zlib.crc32(payload) != crc:
-            raise EdgebedError(f"damaged at byte {place:,}: a record of {size:,} bytes is not what was written")
+        found = zlib.crc32(payload, found)
+        if found != crc:
+            raise EdgebedError(
+                f"damaged at byte {place:,}: a record of {size:,} bytes is not what was written there, or one before "
+                "it is missing"
+            )
         yield place, memoryview(payload)
         place += HEAD_BYTES + size
 

@@ -43,4 +43,10 @@ class StatusFeed:
         state = "waiting for Prometheus' last scrape" if self.heart.is_lingering else self.heart.phase.value
         health = {name: member.health for name, member in self.heart.members.items()}
         status = self.state.status(now, wall_s)
-        self.show(msgspec.structs.replace(status, state=state, interrupted=self.interrupted, health=health))
+        awaited = ""
+        if self.interrupted and not status.is_virtual:
+            awaited = f"nodes have {self.heart.ending.grace_s:g} s to end; Ctrl-C again: at once"
+        told = msgspec.structs.replace(
+            status, state=state, interrupted=self.interrupted, awaited=awaited, health=health
+        )
+        self.show(told)

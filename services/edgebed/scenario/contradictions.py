@@ -160,7 +160,7 @@ _Entries = Sequence[tuple[FaultSection, Sequence[FaultPlan]]]
 
 def _faults_by_entry(trial: "TrialSection", seed: int) -> _Entries:
     found: dict[str, list[FaultPlan]] = {name_of(entry, k): [] for k, entry in enumerate(trial.faults)}
-    for fault in plan_faults(trial.faults, trial.roster, seed):
+    for fault in plan_faults(trial.faults, trial.roster, seed, trial.stop.time):
         found[fault.name].append(fault)
     return list(zip(trial.faults, found.values(), strict=True))
 
@@ -179,6 +179,8 @@ def _after_the_end(
         elif min(times_s) == stop.time:
             yield Contradiction(paths, f"{name} comes at {first}, when the trial ends", "never")
         else:
+            blamed = "until" if entry.until is not None else "at"
+            paths = (("faults", str(k), blamed), ("stop", "time"))
             yield Contradiction(paths, f"{name} goes on until {last}, but the trial ends at {end}", "never")
     at_update, last_update = entry.at_update, _last_update(trial)
     if at_update is not None and stop.updates is not None and last_update is not None and at_update >= stop.updates:

@@ -251,6 +251,11 @@ Every fault has exactly one: a time, a number of updates, or a point in the prot
 the first time, or at its `step`, in the node's first incarnation; or by chance, with a `probability` at every push
 of every incarnation.
 
+A fault with `at` may be repeated `every` so long, and each time draws its nodes anew, so that a phone reboots every ten
+minutes by `{ restart: { class: phones, random: 1 }, at: 10m, every: 10m, delay: 45s }`. The last one is at `until` or
+before, without it before `stop.time`; a kind's own `for` says how long each one lasts, which has to be over before the
+next. `edgebed plan` has their number. `churn` and `availability` recur by themselves.
+
 """
 
 TARGETS = """\

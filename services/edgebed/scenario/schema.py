@@ -30,7 +30,7 @@ from edgebed.scenario.choices import CPUS_MIN, Bound, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.faults.deadlines import Deadlines
 from edgebed.scenario.faults.entry import FaultSection
-from edgebed.scenario.faults.registry import AnyFault, read_faults
+from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
 from edgebed.scenario.faults.restart_time import RestartTime
 from edgebed.scenario.faults.targets import Role, Roster
 from edgebed.scenario.hosts import HostSection, Promise, host_problems
@@ -464,7 +464,8 @@ class TrialSection(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         of_hosts = (problem.under("hosts") for problem in host_problems(self.hosts, self.fleet))
-        if problems := [*shard_problems(self), *of_hosts]:
+        of_faults = repeat_problems(self.faults, self.roster, self.stop.time)
+        if problems := [*shard_problems(self), *of_hosts, *of_faults]:
             raise Problems(problems)
         return self
 

@@ -15,11 +15,14 @@ FOLDER = "scenarios"
 SUFFIXES = (".yaml", ".yml")
 
 
-def scenario_file(given: str | Path) -> Path:
+def scenario_file(given: object) -> Path:
     """Return the file that a user's path or name means; ScenarioError with the names there are for an unknown name.
 
     The path of a file that is not there, or cannot be looked for, is returned as it is: reading it says why.
     """
+    if not isinstance(given, str | Path):
+        allowed = "a file, the name of one that comes with edgebed, or a mapping with what a file would have"
+        raise ScenarioError(f"{given!r:.80} is no scenario; give {allowed}")
     path = Path(given)
     try:
         return _found(path)

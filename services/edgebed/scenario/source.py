@@ -8,6 +8,7 @@ as ten; two equal keys are an error.
 import datetime as dt
 import functools
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,6 +32,9 @@ OBJECTS = (("task", "model"), ("task", "data"))
 """Last keys of the paths whose values may be functions or classes in Python; a file has their import paths."""
 WIDTH = 120
 """Columns of a file that edgebed writes."""
+NESTED_MAX = 100
+"""Brackets that may be open at a time, and lists in lists on one line: the parser takes minutes for thousands."""
+TOO_DEEP = f"more than {NESTED_MAX} lists or mappings in each other; a scenario is 6 deep"
 MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
 TREES_KEPT = 32
 """Files that are not parsed again while they stay as they are."""
@@ -136,6 +140,9 @@ def yaml_text(value: Mapping[str, Any]) -> str:
 
 def parse(text: str, source: str, *, lines: bool = True) -> Any:
     """Parse a YAML text; ScenarioError with line and column (if `lines` mean anything) where it is not YAML."""
+    if (place := _too_deep(text)) is not None:
+        line, column = (text.count("\n", 0, place) + 1, place - text.rfind("\n", 0, place)) if lines else (0, 0)
+        raise _mistake(source, line, column, f"{TOO_DEEP}.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an anchor may be given twice, which YAML allows
@@ -150,7 +157,9 @@ def parse(text: str, source: str, *, lines: bool = True) -> Any:
         raise ScenarioError(f"{where}: not YAML: it holds the control character {error.character:#04x}.") from None
     except TypeError:  # what the library says of a mapping that stands where a key should
         raise ScenarioError(f"{source}: not YAML: a mapping or list is a key; a key is a name.") from None
-    except (YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise ScenarioError(f"{source}: {TOO_DEEP}.") from None
+    except (YAMLError, ValueError) as error:
         raise ScenarioError(f"{source}: not YAML: {' '.join(str(error).split())}.") from None
     if (size := _size(value, {})) > REPEATED_MAX + len(text):
         raise ScenarioError(
@@ -158,6 +167,18 @@ def parse(text: str, source: str, *, lines: bool = True) -> Any:
             "may be repeated; write out what is meant."
         )
     return value
+
+
+def _too_deep(text: str) -> int | None:
+    """Return where a text opens one bracket too many, or has lists in lists on one line; None: nowhere."""
+    if dashes := re.search(rf"^ *(?:[-?] +){{{NESTED_MAX},}}", text, re.MULTILINE):
+        return dashes.start()
+    depth = 0
+    for bracket in re.finditer(r"[\[\]{}]", text):
+        depth = max(0, depth + (1 if bracket[0] in "[{" else -1))
+        if depth > NESTED_MAX:
+            return bracket.start()
+    return None
 
 
 def _mistake(source: str, line: int, column: int, message: str) -> ScenarioError:

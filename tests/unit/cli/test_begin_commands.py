@@ -10,7 +10,7 @@ from edgebed.cli import main as cli
 from edgebed.cli.begin import FILES
 from edgebed.planning.planning import plan_trials
 from edgebed.reports.studies.doctor_table import doctor_parts
-from edgebed.reports.writing.page import Grid, Notes, plain
+from edgebed.reports.writing.page import Notes, plain
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.host.examining import Finding
 
@@ -104,11 +104,12 @@ def test_doctor_says_which_runtimes_there_are(links, cgroups, containers, runtim
     works = {"links": links, "cgroups": cgroups, "containers": containers}
     findings = [Finding(name, is_there, "found", "" if is_there else "lost") for name, is_there in works.items()]
 
-    grid, lost, last = doctor_parts(findings)
+    parts = doctor_parts(iter(findings))
+    for each in findings:  # each as soon as it is found
+        assert plain(next(parts).text) == f"{'✓' if each.works else '✗'} {each.subject:<14} found"
+    lost, last = parts
 
-    assert isinstance(grid, Grid)
     assert isinstance(lost, Notes)
-    assert len(grid.rows) == len(findings)
     assert list(lost.lines) == [f"without {name}: lost" for name, is_there in works.items() if not is_there]
     assert [plain(line) for line in last.lines] == [f"runtimes: {runtimes}"]
 

@@ -121,13 +121,13 @@ def test_run_hands_its_options_on(edgebed, running, runs):
         "--runtime simulation --emulation model --set a.b=1 --set c=2 --variant x --variant y --trace --processes 2 "
         "--port 9100 --runs-dir here --force --json"
     )
-    _, out, err = edgebed("run", "tiny.yaml", "--json", *words.split())
+    _, out, err = edgebed("run", "tiny.yaml", "--json", *words.split(), "--note", "as in table 2")
     asked = {name: str(value) for name, value in running.asked.items() if name != "progress"}
 
     assert asked == {
         "path": "tiny.yaml", "runtime": "simulation", "set": "['a.b=1', 'c=2']", "variants": "['x', 'y']",
         "trace": "True", "processes": "2", "port": "9100", "runs_dir": "here", "force": "True", "emulation": "model",
-        "hosts": "None",
+        "hosts": "None", "note": "as in table 2",
     }  # fmt: skip
     assert json.loads(out)["exit_code"] == 0
     assert err == ""
@@ -192,6 +192,28 @@ def test_an_unknown_run_is_the_users_mistake(edgebed, runs):
 
     assert code == 2
     assert "error: no run 'big'; there are tiny/0001" in err
+
+
+def test_the_environment_says_which_runtime_is_meant(edgebed, running, runs, monkeypatch):
+    """Unless the option does."""
+    monkeypatch.setenv("EDGEBED_RUNTIME", "simulation")
+    running.outcome = lambda: make_run(runs)
+    edgebed("run", "tiny.yaml")
+    assert running.asked["runtime"] == "simulation"
+    edgebed("run", "tiny.yaml", "--runtime", "docker")
+    assert running.asked["runtime"] == "docker"
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_a_wrong_runtime_of_the_environment_is_named_by_its_variable(edgebed, monkeypatch, command):
+    """It stands in no command."""
+    monkeypatch.setenv("EDGEBED_RUNTIME", "simulated")
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, err = edgebed(command, "quickstart")
+
+    assert (code, out) == (2, "")
+    assert "'--runtime' (env var: 'EDGEBED_RUNTIME')" in err
+    assert "'simulated' is not one of 'process', 'simulation', 'docker'" in err
 
 
 @pytest.mark.parametrize(("words", "meant"), [("show tinyy", "tiny"), ("show tinny/1", "tiny"), ("shwo", "show")])

@@ -9,7 +9,7 @@ import pytest
 from finished_runs import RISING, finished_run
 
 from edgebed.cli import main as cli
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.journal.run_folder import RunFolder
 
 pytestmark = pytest.mark.slow

@@ -70,7 +70,7 @@ def test_a_trace_goes_where_it_is_asked_to(edgebed, tmp_path):
         (("--convert", "mahimahi", "y-LTE.up"), "y-LTE.up cannot be read: No such file or directory"),
         (("--convert", "mahimahi", "x-LTE.up", "--step", "1ms"), "--step: 1ms is below 100ms; faster changes cannot"),
         (("--convert", "mahimahi", "x-LTE.up", "-o", "x-LTE.up"), "x-LTE.up cannot be written: "),
-        (("x-LTE.up",), "x-LTE.up:1:1: not the header of a trace: '100'"),
+        (("x-LTE.up",), "x-LTE.up:1:1: not the header of a trace; a trace has three columns"),
     ],
 )
 def test_a_mistake_is_one_line(edgebed, words, message):

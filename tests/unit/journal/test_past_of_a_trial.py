@@ -52,6 +52,24 @@ def test_what_has_passed_the_server_is_that_of_all_its_lives(tmp_path):
     assert (past.traffic.ingress_payload, past.traffic.egress_payload, past.traffic.pull_bytes) == (90, 92, 90)
 
 
+def test_a_time_that_a_node_cannot_have_reported_moves_no_clock(tmp_path):
+    """A node that turned against its run said so; the trial goes on when the controller had it."""
+    folder = TrialFolder(tmp_path)
+    with JournalWriter(folder.journal) as journal:
+        for t, node, record in (
+            (1.0, "controller", TRIAL),
+            (30.0, "controller", records.Note(text="mine")),
+            (9e15, "edge-0", records.Note(text="from the future")),
+            (35.0, "server", update(1, 10)),
+        ):
+            journal.write(t, node, record)
+
+    past = past_of(folder)
+    assert past is not None
+    assert past.until_s == 35.0
+    assert past.trained_s <= 34.0
+
+
 @pytest.fixture
 def folder(tmp_path):
     """A trial's folder whose journal is gone."""

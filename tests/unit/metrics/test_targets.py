@@ -339,3 +339,16 @@ def test_a_closed_server_gives_its_port_back(registry):
     again.close()
 
     assert same == port
+
+
+@pytest.mark.parametrize("host", ["rebound.example", "rebound.example:80", "127.0.0.1.rebound.example", "a.b."])
+def test_a_page_that_gave_itself_this_machines_address_learns_nothing(host, port):
+    """DNS rebinding: a browser sends the name that it was asked for."""
+    status, _, body = fetch(port, "/status", headers={"Host": host})
+    assert (status, body) == (403, b"Ask by an address, localhost or this machine's name.\n")
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:1", "[::1]:80", "controller:9464", socket.gethostname()])
+def test_whoever_asks_by_an_address_or_a_local_name_is_answered(host, port):
+    """Prometheus asks by a container's name."""
+    assert fetch(port, "/metrics", headers={"Host": host})[0] == 200

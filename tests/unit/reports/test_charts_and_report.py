@@ -1,5 +1,8 @@
 """Charts and reports: deterministic, self-contained, escaped, and there for any run that left a folder."""
 
+import base64
+import hashlib
+import html
 import html.parser
 import re
 import shutil
@@ -157,6 +160,17 @@ def test_the_report_asks_for_nothing_from_outside(sample_run):
     assert "<script" not in before + after
     assert "@import" not in document
     assert not re.search(r"fetch|XMLHttpRequest|import|WebSocket|\.src|eval", script)
+
+
+def test_a_browser_runs_the_reports_own_script_and_no_other(sample_run):
+    """Its policy names the script by its digest, as it stands between the tags."""
+    document = rendered(sample_run)
+    script = re.split(r"<script>|</script>", document)[1]
+    policy = html.unescape(re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', document)[1])
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+    assert dict(each.split(" ", 1) for each in policy.split("; "))["script-src"] == f"'sha256-{digest}'"
+    assert policy.startswith("default-src 'none'; ")
 
 
 def test_what_a_run_says_cannot_become_html(tmp_path, make_sample_run, make_sample_plan, make_sample_entries):

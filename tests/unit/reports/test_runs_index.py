@@ -15,7 +15,7 @@ from edgebed.core.errors import EdgebedError
 from edgebed.journal.overview import overview_of
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.journal.summary import RunSummary
-from edgebed.reports.run.runs_index import HEAD, index_page, write_index, write_report_and_index
+from edgebed.reports.run.runs_index import index_page, write_index, write_report_and_index
 from edgebed.reports.writing.page import Grid, plain, shade_of, spans
 from edgebed.running.results import Run
 
@@ -40,7 +40,7 @@ def lines(root):
     """The rows of the page, each by the titles of its cells."""
     (grid,) = (part for part in index_page(root).parts if isinstance(part, Grid))
     assert grid.is_sortable
-    return [dict(zip(HEAD, row, strict=True)) for row in grid.rows]
+    return [dict(zip(grid.head, row, strict=True)) for row in grid.rows]
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -81,6 +81,24 @@ def test_several_trials_share_a_line(tmp_path):
     assert spans(line["up and down"])[0].order == 39_000
     assert plain(line["time"]) == "3.00 s"
     assert line["trials"] == "asgd, adacomp"
+
+
+def test_runs_of_one_scenario_are_told_apart(tmp_path):
+    """By what was set, by their notes and by the room they take, which is sorted as a number."""
+    over(finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}))
+    over(
+        finished_run(
+            tmp_path, {"asgd": RISING, "adacomp": RISING}, sets=("seed=2", "stop.updates=9"), note="as in <table> 2"
+        )
+    )
+    found = {plain(line["run"]): line for line in lines(tmp_path)}
+    write_index(tmp_path)
+
+    assert [plain(found[name]["changed"]) for name in ("pair/0001", "pair/0002")] == ["", "seed=2, stop.updates=9"]
+    assert [plain(found[name]["note"]) for name in ("pair/0001", "pair/0002")] == ["", "as in <table> 2"]
+    assert plain(found["pair/0001"]["size"]).endswith("kB")
+    assert spans(found["pair/0001"]["size"])[0].order == overview_of(RunFolder.find(tmp_path, "pair/1")).disk_bytes
+    assert "<table> 2" not in (tmp_path / "index.html").read_text()
 
 
 def test_a_run_without_a_result_has_a_line_as_well(tmp_path):

@@ -105,6 +105,15 @@ def test_a_change_of_state_is_shown_at_once(make_sample_plan, sample_run):
     assert "2 of 600" not in text
 
 
+def test_what_an_interrupted_trial_waits_for_is_said(make_sample_plan, sample_run):
+    """And how not to."""
+    awaited = "nodes have 5 s to end; Ctrl-C again: at once"
+    statuses = [status(1), status(3, interrupted=True, awaited=awaited)]
+    text = run_progress(io.StringIO(), statuses, make_sample_plan, sample_run.trials["asgd"].summary)
+
+    assert f"asgd: interrupted, {awaited}, 3 of 600 updates" in text
+
+
 @pytest.mark.parametrize("colour", [True, False])
 def test_a_terminal_gets_a_live_display_and_keeps_the_last_line(make_sample_plan, sample_run, monkeypatch, colour):
     """The bar moves and is wiped; NO_COLOR takes the colours away, and bold and dim with them."""

@@ -168,6 +168,9 @@ def test_training_starts_when_all_are_ready_and_not_before(fleet):
     assert set(fleet.states().values()) == {"running"}
 
 
+WAITED = "nodes are ready, and none has come up for 60 s (deadlines.join: 1m)"
+
+
 def beginning(effects):
     """To whom: which workers it is told begin."""
     return {
@@ -196,9 +199,8 @@ def test_a_worker_that_is_missing_at_the_deadline_is_left_out_and_may_come_late(
 
     effects = fleet.do(Woken("join"), 60.0)
 
-    missing = records.Node(
-        name="edge-1", state="missing", incarnation=1, reason="not ready when no node came up for 60 s"
-    )
+    why = "not ready, and none has come up for 60 s (deadlines.join: 1m)"
+    missing = records.Node(name="edge-1", state="missing", incarnation=1, reason=why)
     assert effects[0] == Journal(missing)
     assert told(effects) == [(name, "Start") for name in ALL[:-1]]
     assert told(fleet.ready("edge-1", now=61.0)) == [("edge-1", "Start")]
@@ -212,7 +214,7 @@ def test_without_server_or_evaluator_at_the_deadline_the_trial_fails(vital, flee
     fleet.do(Woken("join"), 60.0)
     end_all(fleet)
 
-    assert fleet.ended() == ("failed", f"{vital} not ready when no node came up for 60 s")
+    assert fleet.ended() == ("failed", f"{vital} not ready: 3 of 4 {WAITED}")
     assert fleet.records(records.Trial) == []
 
 
@@ -222,14 +224,14 @@ def test_without_any_worker_at_the_deadline_the_trial_fails(fleet):
     fleet.do(Woken("join"), 60.0)
     end_all(fleet)
 
-    assert fleet.ended() == ("failed", "no worker was ready when no node came up for 60 s")
+    assert fleet.ended() == ("failed", f"no worker is ready: 2 of 4 {WAITED}")
 
 
 def test_when_nobody_came_at_all_the_trial_is_over_at_once(fleet):
     """There is nobody to wait for."""
     fleet.do(Woken("join"), 60.0)
 
-    assert fleet.ended() == ("failed", "server, evaluator not ready when no node came up for 60 s")
+    assert fleet.ended() == ("failed", f"server, evaluator not ready: 0 of 4 {WAITED}")
 
 
 def test_a_worker_that_dies_before_the_start_is_not_waited_for(fleet):

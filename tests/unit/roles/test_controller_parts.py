@@ -118,11 +118,11 @@ def test_training_cannot_begin_without_a_vital_node_or_any_worker(make_plan, mem
     starting = Starting(make_plan(), members, "process")
     for name in ("server", "evaluator", "edge-0"):
         members.become(name, State.READY)
-    assert starting.missing([])[1] == ""
-    effects, why = starting.missing(["edge-1"])
+    assert starting.missing([], 60.0, "")[1] == ""
+    effects, why = starting.missing(["edge-1"], 60.0, "")
     assert ([effect.record.state for effect in effects], why) == (["missing"], "")
     members.become("edge-0", State.DIED)
-    assert "no worker was ready" in starting.missing([])[1]
+    assert "no worker is ready" in starting.missing([], 60.0, "")[1]
 
 
 def test_whoever_has_not_said_goodbye_after_the_grace_has_died(make_plan, members):

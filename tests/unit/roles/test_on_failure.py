@@ -149,6 +149,16 @@ def test_the_silence_of_a_freeze_counts_no_longer_when_it_ends(make_world, silen
     assert [action for _, _, action in named(world)] == ["freeze", "thaw", "kill"]
 
 
+def test_a_freeze_that_ends_at_an_update_is_a_death(make_world):
+    """Nobody knows that the update comes; the plan warns of it."""
+    thaw = fault("edge-0", inject("edge-0", "thaw"), at_update=10_000, name="thaw-2")
+    world = make_world(freeze(5.0), thaw, on_failure="restart", restart_delay_s=1.0)
+    goes_silent(world, 7.5)
+    world.until(10.0)
+
+    assert [name for _, name, _ in named(world)] == ["freeze-1", ON_FAILURE, ON_FAILURE]
+
+
 def test_a_freeze_for_good_is_a_death_though_another_is_to_end(make_world):
     """The thaw to come is not its own, and would thaw nothing."""
     world = make_world(freeze(5.0), freeze(20.0, 2.0, "freeze-2"), on_failure="restart", restart_delay_s=1.0)

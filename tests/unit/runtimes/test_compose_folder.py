@@ -9,8 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.fingerprint import fingerprint
-from edgebed.core.package import SHIPPED
+from edgebed.core.package import SHIPPED, fingerprint
 from edgebed.runtimes.containers.compose_folder import CODE, write_compose_folder
 
 
@@ -48,7 +47,7 @@ def test_the_build_sees_what_it_copies(folder):
 
 def test_the_images_have_the_very_code_that_wrote_the_folder(folder):
     """Nodes of other code than their controller's are refused."""
-    program = "from edgebed.core.fingerprint import fingerprint; print(fingerprint())"
+    program = "from edgebed.core.package import fingerprint; print(fingerprint())"
     environment = os.environ | {"PYTHONPATH": str(folder / CODE.parent)}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
 

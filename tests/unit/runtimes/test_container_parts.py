@@ -51,6 +51,26 @@ def test_a_cap_is_taken_away_by_a_word_of_its_own(node) -> None:
     assert limits.cpu_settings(0.25) == {"cpu_period": 100_000, "cpu_quota": 25_000}
 
 
+@pytest.mark.parametrize(
+    ("named", "engine", "parent"),
+    [
+        (None, {"CgroupDriver": "cgroupfs"}, "/"),
+        (None, {"CgroupDriver": "cgroupfs", "SecurityOptions": ["name=rootless"]}, ""),
+        (None, {"CgroupDriver": "systemd", "SecurityOptions": None}, ""),
+        ("", {"CgroupDriver": "cgroupfs"}, ""),
+        ("edgebed.slice", {"CgroupDriver": "systemd"}, "edgebed.slice"),
+    ],
+)
+def test_where_all_containers_weigh_as_one_process_each_node_weighs_as_one(node, monkeypatch, named, engine, parent):
+    """An engine without systemd has them in one cgroup; the environment has the last word."""
+    monkeypatch.delenv(limits.CGROUP_PARENT, raising=False)
+    if named is not None:
+        monkeypatch.setenv(limits.CGROUP_PARENT, named)
+
+    assert limits.cgroup_parent(engine) == parent
+    assert limits.host_settings(node, 2**30, parent=parent).get("cgroup_parent", "") == parent
+
+
 @given(need=st.integers(0, 2**40))
 def test_without_a_cap_memory_is_limited_all_the_same(node, need) -> None:
     """Far above what the node needs, so that it is no emulation; a cap of the scenario's holds whatever is needed."""

@@ -10,7 +10,7 @@ from edgebed.runtimes.processes import fork_server
 fork_server._load()
 from pathlib import Path
 Path.read_bytes = None
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 print(fingerprint())
 """
 

@@ -33,6 +33,8 @@ class Engine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.near, self.helper = socket.socketpair()
         self.removed: list[str] = []
+        self.nexts: list[str] = []
+        """What the helpers say that come after one that was removed, the last first."""
         self.node_is_running = True
         self.api = types.SimpleNamespace(
             create_container=lambda *_, **__: {"Id": "helper"},
@@ -55,6 +57,11 @@ class Engine:
     def _remove(self, container: str, **_: bool) -> None:
         self.removed.append(container)
         self.helper.close()
+        if self.nexts:
+            self.near.close()
+            self.near, self.helper = socket.socketpair()
+            if said := self.nexts.pop():
+                self.says(said)
 
     def says(self, text: str, stream: int = STDOUT) -> None:
         """A frame of the engine's."""
@@ -186,12 +193,16 @@ def test_a_helper_that_has_ended_answers_nothing(engine, made, node, complaints)
 
 
 def test_a_helper_that_says_nothing_is_given_up(engine, made, node, monkeypatch):
-    """Only so many containers are started at a time: one must not wait for ever."""
-    monkeypatch.setattr(links, "ANSWER_S_MAX", 0.05)
+    """Only so many containers are started at a time: one must not wait for ever. Another one is tried."""
+    monkeypatch.setattr(links, "ANSWER_S", 0.05)
+    monkeypatch.setattr(links, "host_load", lambda: 2.0)
 
-    with pytest.raises(InfrastructureError, match=r"has said nothing for 0\.05 s"):
+    engine.nexts = ['{"problem":"the kernel refuses"}\n', ""]
+    with pytest.raises(InfrastructureError, match=r"has said nothing for 0\.1 s, and this machine is busy: 2 threads"):
         made.set(node, 1, "container")
-    assert engine.removed == ["helper"]
+    assert engine.removed == ["helper", "helper"]
+    with pytest.raises(InfrastructureError, match=r"^the kernel refuses$"):
+        made.set(node, 1, "container")
 
 
 def heard_by(engine: Engine, lines: int) -> list[HelperCommand]:

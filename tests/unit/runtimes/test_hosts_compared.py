@@ -27,12 +27,14 @@ class Engine:
         if swarm == "none":
             self.swarm |= {"LocalNodeState": "inactive", "NodeID": ""}
         self.machine = machine
+        self.gateway = "127.0.0.1"
         self.members = ["a", "b"]
         self.api = types.SimpleNamespace(
             inspect_image=self._inspect_image,
             nodes=lambda: [{"ID": member} for member in self.members],
             containers=lambda **_: [],
             networks=lambda **_: [],
+            inspect_network=lambda _: {"IPAM": {"Config": [{"Gateway": self.gateway}]}},
             timeout=60,
         )
 
@@ -85,6 +87,17 @@ def test_hosts_that_go_together_have_no_problem(look) -> None:
     assert [plain(cell) for cell in first] == [
         "a", "28.0", "1.48", "x86_64", "v2", "4", "1.07 GB", "yes", "there", "manager", "–", "–", "–"
     ]  # fmt: skip
+
+
+def test_a_controller_that_would_not_be_on_the_first_host_is_a_problem_of_it(look) -> None:
+    """Its nodes would not reach it: said before a run tries."""
+    first, other = Engine("a", swarm="manager"), Engine("b")
+    first.gateway = other.gateway = "192.0.2.1"
+    checks = look({"a": first, "b": other})
+
+    assert [len(each.problems) for each in checks] == [1, 0]
+    assert "another network namespace (here is no 192.0.2.1)" in checks[0].problems[0]
+    assert "scripts/swarm run" in checks[0].problems[0]
 
 
 @pytest.mark.parametrize(

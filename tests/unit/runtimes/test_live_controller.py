@@ -121,6 +121,18 @@ def second_life(shell):
     say(shell, SECOND, messages.Hello(sender="edge-0", pid=2))
 
 
+def test_an_interruption_says_for_how_long_nodes_are_waited_for(shell):
+    """With how not to wait."""
+    shown = []
+    shell.watch.show = shown.append
+    shell.watch.tick(0.0)
+    shell.watch.interrupted, shell.watch.next_s = True, 0.0
+    shell._handle(Interrupted())
+    shell.watch.tick(1.0)
+
+    assert [status.awaited for status in shown] == ["", "nodes have 5 s to end; Ctrl-C again: at once"]
+
+
 def test_reports_of_a_life_that_is_over_are_kept_and_numbered_apart(shell):
     """Their records are evidence; the heart hears of its nodes' present lives alone. A stranger's are none."""
     report(shell, FIRST, 0, "one")
@@ -169,6 +181,32 @@ def test_what_results_are_made_of_is_believed_from_the_role_that_owes_it(shell, 
     assert [record for _, node, record in journal if isinstance(record, type(said)) and node == "edge-0"] == []
     assert texts(shell) == (["mine 0", "mine 1"], [f"from {FIRST!r}: {name}, which no worker owes"] * 2)
     assert shell.heart.phase is Phase.RUNNING
+
+
+@pytest.mark.parametrize("off", [9e15, 70.0, -9e15])
+def test_what_is_not_of_this_trial_by_the_controllers_clock_is_not_journaled(off, shell):
+    """A node's clock may be a minute ahead; with the time of a node that has turned no run could be resumed."""
+    times = {"strange": shell.now() + off, "ahead": shell.now() + 30.0, "mine": 1.0}
+    told = tuple((t, records.Note(text=text)) for text, t in times.items())
+    say(shell, FIRST, messages.Report(sender="edge-0", first=0, records=told))
+
+    notes, (dropped,) = texts(shell)
+    assert notes == ["ahead", "mine"]
+    assert dropped.startswith(f"edge-0 reports something of {times['strange']:g} s, at ")
+
+
+def test_a_node_cannot_fill_the_disk(shell):
+    """What it reports beyond its budget is counted, and the journal grows by a line."""
+    note = (1.0, records.Note(text="x"))
+    for first in range(0, 300_000, 30_000):
+        say(shell, FIRST, messages.Report(sender="edge-0", first=first, records=(note,) * 30_000))
+    shell._journal_all(shell.flood.release())
+
+    journal = [record for _, _, record in read_journal(shell.path)]
+    dropped = [record for record in journal if isinstance(record, records.Dropped)]
+    assert {record.reason for record in dropped} == {"edge-0 reports more than a worker may"}
+    assert sum(record.count for record in dropped) == 210_000
+    assert sum(isinstance(record, records.Note) for record in journal) == 90_000
 
 
 @pytest.mark.parametrize("kept", ["Checkpoint", "Keep"])

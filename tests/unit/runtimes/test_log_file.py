@@ -14,9 +14,18 @@ from edgebed.runtimes.log_file import NAME, FolderInMemory, FolderOnDisk, LogFil
 PAYLOADS = st.lists(st.lists(st.binary(max_size=50), max_size=3), max_size=6)
 
 
+def records_of(payloads):
+    """The records of a file, each as it is in there."""
+    made, crc = [], 0
+    for payload in payloads:
+        record, crc = framed(payload, crc)
+        made.append(b"".join(map(bytes, record)))
+    return made
+
+
 def whole(payloads):
     """What a file of these records holds."""
-    return b"".join(bytes(part) for payload in payloads for part in framed(payload))
+    return b"".join(records_of(payloads))
 
 
 def read(content):
@@ -46,6 +55,24 @@ def test_a_bit_that_differs_is_damage(payloads, data):
 
     with pytest.raises(EdgebedError, match=r"^damaged at byte [\d,]+: "):
         read(bytes(content))
+
+
+@given(
+    payloads=st.lists(st.lists(st.binary(min_size=1, max_size=50), min_size=1), min_size=2, max_size=6), data=st.data()
+)
+def test_a_record_that_is_missing_or_elsewhere_is_damage(payloads, data):
+    """Though each is whole: no entry is done that was made on another model."""
+    made = records_of(payloads)
+    first = data.draw(st.integers(0, len(made) - 2))
+    second = data.draw(st.integers(first + 1, len(made) - 1))
+    swapped = [*made]
+    swapped[first], swapped[second] = made[second], made[first]
+    missing = made[:first] + made[first + 1 :]
+
+    for content in (swapped, missing):
+        if content not in (made, made[:-1]):
+            with pytest.raises(EdgebedError, match=r"^damaged at byte [\d,]+: .* or one before it is missing"):
+                read(b"".join(content))
 
 
 def test_a_real_file_is_written_and_replaced(tmp_path):
@@ -82,10 +109,11 @@ def test_a_full_disk_is_an_error_that_says_what_to_do():
 
 def test_a_log_is_read_one_record_at_a_time(tmp_path):
     """However large it is, one that is damaged at its very end included."""
-    record = b"".join(framed([bytes(1_000_000)]))
+    crc = 0
     with (tmp_path / NAME).open("wb") as file:
         for _ in range(50):
-            file.write(record)
+            record, crc = framed([bytes(1_000_000)], crc)
+            file.writelines(record)
         file.write(bytes(20_000_000))
     tracemalloc.start()
     with (tmp_path / NAME).open("rb") as file:

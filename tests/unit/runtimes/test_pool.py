@@ -2,8 +2,10 @@
 
 import gc
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import psutil
@@ -23,7 +25,7 @@ from edgebed.roles.work import (
 )
 from edgebed.runtimes.signals import ENDING
 from edgebed.runtimes.simulation.arena import Arena
-from edgebed.runtimes.simulation.pool import SHARES, Pool
+from edgebed.runtimes.simulation.pool import CLOSE_S, SHARES, GivenUp, Pool
 from edgebed.wire.tensors import encode_pieces, encode_update
 
 SIZE, SLOTS = 100, 60
@@ -36,6 +38,8 @@ def run(node: str, job: Job) -> Steps:
         return Scores(n, k, (float(job.theta[0]), k / 10))
     assert isinstance(job, GradientJob)
     yield
+    while node == "endless":
+        pass
     if node == "broken":
         raise ValueError("this was cancelled")
     if node == "in pieces":
@@ -165,3 +169,33 @@ def test_an_evaluation_is_shared_and_its_losses_are_added_in_order(pool_and_aren
         loss = loss + 2.0 + k / 10
     assert result == EvaluationResult(7, False, sum(range(n)) / n**2, loss / n**2)
     assert [pool.result(ticket).loss for ticket in gradients] == [0, 1, 2, 3, 4, 5]
+
+
+def test_work_that_is_given_up_is_broken_off(pool_and_arena: tuple[Pool, Arena]) -> None:
+    """What this process computes, or waits for; what is there can be asked for, and nobody waits for children."""
+    pool, arena = pool_and_arena
+    done = submit(pool, arena, 3)
+    assert pool.result(done).loss == 3.0
+    ready = submit(pool, arena, 4)
+    while ready not in pool.results:
+        pool.result(submit(pool, arena, 5))
+    tickets = [submit(pool, arena, step, "endless") for step in range(6, 9)]
+    before = signal.signal(signal.SIGALRM, lambda *_: pool.give_up())
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(GivenUp):
+            pool.result(tickets[0])
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+    tickets += [submit(pool, arena, step) for step in range(20)]
+    assert pool.result(ready).loss == 4.0
+    evaluation = pool.submit("evaluator", EvaluationJob(arena.empty(), 7, False), 0.0)
+    for ticket in (*tickets, evaluation):
+        with pytest.raises(GivenUp):
+            pool.result(ticket)
+        pool.cancel(ticket)
+    began_s = time.monotonic()
+    pool.close()
+    assert time.monotonic() - began_s < CLOSE_S
+    assert not any(child.is_alive() for child in pool.children)

@@ -1,6 +1,7 @@
 """Connections that bring a message without an end are ended, and no others: over loopback."""
 
 import os
+import re
 import socket
 import threading
 import time
@@ -32,7 +33,7 @@ class Guarded:
         self.context = context
         self.endpoint = RouterEndpoint(data_socket(context, zmq.ROUTER, CREDENTIALS), "data", self.complaints.append)
         self.address = bind(self.endpoint.socket, "127.0.0.1")
-        self.endpoint.door = Door.for_messages(self.address, LARGEST, **{"at_once": 3} | kind)
+        self.endpoint.door = Door.for_messages(self.address, LARGEST, **{"at_once": 3, "peers": 1000} | kind)
         self.guard = Guard(self.endpoint.door)
         self.opened = []
 
@@ -247,3 +248,22 @@ def test_an_aborted_connection_has_nothing_left_to_read():
             with pytest.raises(OSError, match="reset"):
                 here.recv(1)
             assert is_ended(client)
+
+
+def test_more_connections_than_a_run_has_are_ended(make_guarded):
+    """Those that said nothing; whoever was heard stays, however many come after it."""
+    guarded = make_guarded()
+    guarded.endpoint.door.most = 8
+    nodes = [guarded.dealer() for _ in range(3)]
+    for received in (3, 6):
+        for node in nodes:
+            node.send_multipart(push())
+        guarded.until(lambda received=received: guarded.take() or guarded.received == received)
+        for _ in range(30 if received == 3 else 0):
+            guarded.enter()
+        guarded.until(lambda: len(guarded.held) <= 8)
+
+    ended = [
+        int(re.fullmatch(r".*ended: (\d+) of more than 8 connections, which.*", each)[1]) for each in guarded.complaints
+    ]
+    assert sum(ended) == 25

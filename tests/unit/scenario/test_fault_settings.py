@@ -346,7 +346,14 @@ def test_the_text_and_the_json_of_a_plan_have_the_faults(load):
     assert "When a node has failed: it is restarted after 3s, and the server is told at once." in text
     assert all(any(line.startswith(f"{row['name']} ") for line in text.splitlines()) for row in rows)
     assert sum(len(row["nodes"]) for row in rows) == len(planned.plan.faults)
-    assert {"name": "kill-1", "when": "at 1s", "what": "kill", "nodes": ["hub-0"], "expected": None} in rows
+    assert {
+        "name": "kill-1",
+        "when": "at 1s",
+        "what": "kill",
+        "nodes": ["hub-0"],
+        "expected": None,
+        "every_s": None,
+    } in rows
     assert [row["expected"] for row in rows if row["name"] == "freeze-3"] == [4.0]
 
 
@@ -466,6 +473,37 @@ def test_what_is_sound_is_not_doubted(plan, faults):
 def test_a_killed_server_that_is_started_anew_is_not_doubted(plan):
     """The policy does it."""
     assert list(fault_warnings(plan("faults=[{ kill: server, at: 5s }]", "on_failure=restart"))) == []
+
+
+FREEZE_TO_UPDATE = "{ freeze: hub, at: 5s }, { thaw: hub, at_update: 900 }"
+
+
+@pytest.mark.parametrize(
+    ("faults", "options", "doubts"),
+    [
+        (
+            FREEZE_TO_UPDATE,
+            ["on_failure=restart"],
+            ["freeze-1 is ended by thaw-2 at an update that may come late: hub-0 counts as dead when it has been sil"],
+        ),
+        (
+            FREEZE_TO_UPDATE,
+            ["on_failure=restart"],
+            ["(2s), and on_failure: restart starts it anew. Give freeze-1 a for"],
+        ),
+        (FREEZE_TO_UPDATE, ["on_failure=stop", "deadlines.check=9s"], ["(18s), and on_failure: stop ends the trial"]),
+        (FREEZE_TO_UPDATE, ["on_failure=ignore"], []),
+        ("{ freeze: hub, at: 5s }, { thaw: hub, at: 30s }", ["on_failure=restart"], []),
+        ("{ freeze: hub, at: 5s, for: 30s }, { thaw: hub, at_update: 900 }", ["on_failure=restart"], []),
+        ("{ freeze: hub, at: 5s }", ["on_failure=restart"], []),
+    ],
+)
+def test_a_freeze_that_is_taken_for_a_death_before_it_ends_is_doubted(plan, faults, options, doubts):
+    """Only where its end cannot be known: with a `for`, or a thaw at a time, it is no death."""
+    found = list(fault_warnings(plan(f"faults=[{faults}]", *options)))
+
+    assert len(found) == len(doubts)
+    assert all(doubt in text for doubt, text in zip(doubts, found, strict=True))
 
 
 def test_memory_needs_something_that_caps_it(plan):

@@ -227,6 +227,10 @@ def test_each_mistake_has_its_message_and_its_place(problems, good, old, new, me
         (b"name: a\nseed: \xff\n", "s.yaml:2: not UTF-8 text (byte 0xff); save it as UTF-8"),
         (b"name: a\nseed: \x00\n", "s.yaml:2: not YAML: it holds the control character 0x00"),
         (b"name: !python/name:os.system x\n", "s.yaml:1:7: name: YAML tags"),
+        (b"name: " + b"[" * 20_000 + b"]" * 20_000, "s.yaml:1:107: more than 100 lists or mappings in each other"),
+        (b"name: a\nstop: " + b"{ a: " * 5_000, "s.yaml:2:507: more than 100 lists or mappings in each other"),
+        (b"name:\n  " + b"- " * 5_000 + b"a\n", "s.yaml:2:1: more than 100 lists or mappings in each other"),
+        (b"".join(b" " * k + b"a:\n" for k in range(2_000)), "s.yaml: more than 100 lists or mappings in each other"),
     ],
 )
 def test_a_file_that_is_no_scenario_at_all_is_refused_with_its_line(tmp_path, monkeypatch, content, message):

@@ -360,3 +360,8 @@ def test_from_python(runs, tmp_path):
         edgebed.compare("pair", runs_dir=tmp_path)
     with pytest.raises(ScenarioError, match="no run 'nosuch'"):
         edgebed.compare(["nosuch"], runs_dir=tmp_path)
+    for given in (5, {"name": "pair"}, [{"name": "pair"}], runs[0]):
+        with pytest.raises(ScenarioError, match=r"is no list of runs; run a scenario first"):
+            edgebed.compare(given, runs_dir=tmp_path)
+    with pytest.raises(ScenarioError, match=r"^5 is no paper; "):
+        edgebed.reproduce(5)

@@ -13,7 +13,7 @@ from ruamel.yaml import YAML
 
 from edgebed.core import records
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import write_atomically
 from edgebed.running.run import without_report

@@ -15,7 +15,7 @@ from tiny_paper import tiny_paper, write_paper
 from edgebed.cli import main as cli
 from edgebed.cli.options import spreading
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.running.run import without_report
 from edgebed.studies.agreement import agreeing
 from edgebed.studies.cells import dask_workers

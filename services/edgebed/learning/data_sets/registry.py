@@ -17,6 +17,7 @@ from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.learning.data_sets import cifar10, digits, mnist, synthetic
 
+TYPES = "allowed: uint8 for pixels, which are scaled to [0, 1], or float32, also for whole numbers such as tokens"
 Arrays = tuple[Any, Any, Any, Any]
 """Arrays of a data set: train_x, train_y, test_x, test_y."""
 
@@ -112,7 +113,7 @@ def _pair(name: str, which: str, x: object, y: object, problems: list[str]) -> t
         if not np.isfinite(inputs).all():
             problems.append(f"{name}: {which}_x has values that are not finite.")
     elif inputs.dtype != np.uint8:
-        problems.append(f"{name}: {which}_x is {inputs.dtype}; allowed: uint8 (pixels, scaled to [0, 1]) or float32.")
+        problems.append(f"{name}: {which}_x is {inputs.dtype}; {TYPES}.")
     if inputs.ndim < 2:
         problems.append(f"{name}: {which}_x has shape {inputs.shape}; it needs (examples, ...), two axes or more.")
     if labels.dtype.kind not in "iu":

@@ -54,7 +54,7 @@ class NotebookProgress:
         """Show `status`, unless one of the same state was shown a moment ago."""
         self._last, now = status, self._clock()
         times = self._pace.look(status, now)
-        state = "interrupted, stopping" if status.interrupted else status.state
+        state = status.standing
         if self._rewrite is None or (state == self._state and now - self._shown < REFRESH_S):
             return
         self._shown, self._state = now, state

@@ -84,7 +84,7 @@ class ProgressDisplay:
             self._tell_troubles()
         now = self._clock()
         times = self._pace.look(status, now)
-        state = "interrupted, stopping" if status.interrupted else status.state
+        state = status.standing
         if state == self._state and now - self._shown < (REFRESH_S if self._live else line_every_s(now - self._began)):
             return
         self._shown, self._state = now, state

@@ -23,7 +23,8 @@ from edgebed.running.results import Run
 
 INDEX = "index.html"
 HEAD = (
-    "run", "started (UTC)", "result", "best accuracy", "up and down", "time", "runtime", "took", "trials", "question",
+    "run", "started (UTC)", "result", "best accuracy", "up and down", "time", "runtime", "took", "size", "changed",
+    "note", "trials", "question",
 )  # fmt: skip
 
 
@@ -52,9 +53,14 @@ def index_page(root: Path) -> Page:
     others = [path.name for path in sorted(root.glob("*.html")) if path.name != INDEX]
     links = [piece for name in others for piece in (", ", Span(name, file=name))][1:]
     parts: list[Part] = [
-        legend("A click on a column's title sorts by it. Bytes are the payload in both directions; time is training."),
+        legend(
+            "A click on a column's title sorts by it. Bytes are the payload in both directions; time is training; "
+            "what changed was set by options; size is the room on the disk: edgebed rm and edgebed prune remove runs."
+        ),
         Paragraph(("Pages of several runs: ", *links, ".") if links else ""),
-        Grid(HEAD, [_row(run, has_report=run.name in reports) for run in runs], is_sortable=True),
+        Grid(
+            HEAD, [_row(run, has_report=run.name in reports) for run in runs], is_sortable=True
+        ).without_empty_columns(),
     ]
     return Page(name="runs", heading=count_text(len(runs), "run"), parts=parts)
 
@@ -70,6 +76,9 @@ def _row(run: RunOverview, *, has_report: bool) -> tuple[Text, ...]:
         _range([each.time_s for each in run.figures], seconds_text),
         run.runtime,
         Span(seconds_text(run.wall_s), order=run.wall_s),
+        Span(bytes_text(run.disk_bytes), order=run.disk_bytes),
+        ", ".join(run.changed),
+        run.note,
         ", ".join(run.trials),
         run.question,
     )

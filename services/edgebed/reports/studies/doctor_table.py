@@ -1,20 +1,23 @@
 """What works on this machine, for a terminal."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
-from edgebed.reports.writing.page import Grid, Notes, Part, Span
+from edgebed.reports.writing.page import Notes, Paragraph, Part, Span
 from edgebed.studies.host.examining import Finding
 
+SUBJECT = 14
+"""Columns of the name of a thing."""
 
-def doctor_parts(findings: Sequence[Finding]) -> Iterator[Part]:
-    """A row for each thing, and below it a line for each that is lost."""
-    rows = [
-        (each.subject, Span("✓", "good") if each.works else Span("✗", "bad"), each.found.partition("\n")[0])
-        for each in findings
-    ]
-    yield Grid(("", "works", "found"), rows, flexible="found")
-    yield Notes([f"without {each.subject}: {each.lost}" for each in findings if not each.works])
-    yield Notes([_runtimes({each.subject: each.works for each in findings})])
+
+def doctor_parts(findings: Iterable[Finding]) -> Iterator[Part]:
+    """A line for each thing, as soon as it is found, and below them one for each that is lost."""
+    found = []
+    for each in findings:
+        found.append(each)
+        mark = Span("✓", "good") if each.works else Span("✗", "bad")
+        yield Paragraph((mark, Span(f" {each.subject:<{SUBJECT}} {each.found.partition(chr(10))[0]}")))
+    yield Notes([f"without {each.subject}: {each.lost}" for each in found if not each.works])
+    yield Notes([_runtimes({each.subject: each.works for each in found})])
 
 
 def _runtimes(works: dict[str, bool]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import Place, ScenarioError
 from edgebed.core.quantities import count_text, seconds_text
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.journal.run_folder import runs_root, write_atomically
@@ -30,7 +30,10 @@ from edgebed.reports.writing.markdown import make_folder, write
 from edgebed.reports.writing.page import Page
 from edgebed.running.results import Run, load
 from edgebed.running.run import ProgressLike, refuse_objects, without_report
+from edgebed.scenario.load import load_scenario
 from edgebed.scenario.overrides import Settings, options_of
+from edgebed.scenario.shipped import scenario_file
+from edgebed.scenario.source import from_plain, yaml_text
 from edgebed.studies.agreement.agreeing import Agreements, arms_by_trial, judge, run_all
 from edgebed.studies.arms import gather
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, size_of
@@ -59,6 +62,9 @@ SEEDS = 3
 DRAWN = 20
 """Number of scenarios that a ranking draws where none is asked for."""
 RANKING = "ranking.json"
+KEPT = "scenario.yaml"
+"""File of a scenario that Python gave, among the charts of its sweep."""
+WHY_NO_OBJECTS = "a sweep keeps its results for others"
 Display = AbstractContextManager[ProgressLike | None]
 """What shows the progress of runs while it is open."""
 
@@ -251,7 +257,7 @@ def missing_runs(
 
 
 def sweep(
-    scenario: str | Path,
+    scenario: str | Path | Mapping[str, Any],
     *,
     set: Settings = (),  # noqa: A002 # the name of the command line's option
     output: str | Path | None = None,
@@ -262,7 +268,8 @@ def sweep(
     """Run every method at every point of the scenario's section `sweep`, and write the page into `output`.
 
     Arguments:
-        scenario: a file.
+        scenario: a file, the name of a scenario that comes with edgebed, or a mapping with what a file would have. That
+            is kept as `NAME/scenario.yaml` beside the page, so that the sweep can be resumed.
         set: overrides, as for `edgebed.run`. A model or data of a notebook is refused: a sweep keeps its results.
         output: the page's folder (default: `sweeps` in the folder of runs).
         jobs, executor, means: as for `edgebed.reproduce`.
@@ -274,9 +281,11 @@ def sweep(
     """
     means = means or Means()
     sets = options_of(set)
-    points = read_points(Path(scenario), sets)
-    refuse_objects(points.scenario, ("model", "data"), "a sweep keeps its results for others")
     folder = folder_of(output, means.root / "sweeps")
+    points = read_points(
+        _kept(scenario, sets, folder) if isinstance(scenario, Mapping) else scenario_file(scenario), sets
+    )
+    refuse_objects(points.scenario, ("model", "data"), WHY_NO_OBJECTS)
     charts = make_folder(folder, points.scenario.name)  # before hours of training, not after
     keep = means.resume or not means.run
     costs, cells = measured(points, charts / COSTS, means.tell, keep=keep, measure=means.run)
@@ -287,6 +296,23 @@ def sweep(
     cache.write()
     view = sweep_page(result, sweep_command(points, sets))
     return Study(result=result, page=write(view, folder), view=view, problems=problems)
+
+
+def _kept(scenario: Mapping[str, Any], sets: Sequence[str], folder: Path) -> Path:
+    """Write a scenario that Python gave into the folder of its sweep, whose results are kept for it.
+
+    ScenarioError where it is wrong, and where it is only as a file, in whose folder its names of files are looked for.
+    """
+    loaded = load_scenario(scenario, sets)
+    refuse_objects(loaded, ("model", "data"), WHY_NO_OBJECTS)
+    path = make_folder(folder, loaded.name) / KEPT
+    write_atomically(path, yaml_text(from_plain(scenario, Place("")).plain()).encode(), "--output")
+    try:
+        load_scenario(path, sets)
+    except ScenarioError as error:
+        remedy = f"{path}: the mapping is kept here, where names of files in it are looked for; give their whole paths"
+        raise ScenarioError(*error.located, remedy) from None
+    return path
 
 
 def compare(
@@ -318,8 +344,15 @@ def compare(
     """
     if isinstance(runs, str | Path):
         raise ScenarioError(f"runs: {str(runs)!r} is one run; give a list, e.g. ['{runs}']")
+    if not _are_runs(runs):
+        raise ScenarioError(f"runs: {runs!r:.80} is no list of runs; run a scenario first: [edgebed.run(…), …]")
     opened = [run if isinstance(run, Run) else load(run, runs_dir=runs_dir) for run in runs]
     return compared(opened, baseline=baseline, to=to, window=window, force=force).result
+
+
+def _are_runs(given: object) -> bool:
+    """Whether they are what runs are named by, or runs, whatever Python was told."""
+    return isinstance(given, Sequence) and all(isinstance(each, Run | str | Path) for each in given)
 
 
 def compared(runs: Sequence[Run], **options: Any) -> Study[Comparison]:

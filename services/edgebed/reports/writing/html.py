@@ -1,9 +1,11 @@
 """A page as one HTML file that needs nothing else, for a screen (light or dark, wide or narrow) and for paper.
 
 Its one script, `page.js`, is in the file. It shows what is there already: without it a page lacks values on hover, and
-nothing more.
+nothing more. The page's policy has a browser run no other script, and load nothing.
 """
 
+import base64
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -79,11 +81,19 @@ def is_wide(chart: Chart) -> bool:
     return chart.size[0] > 1.2 * SIZE[0]
 
 
+SCRIPT = f"\n{Path(__file__).with_name('page.js').read_text()}\n"
+"""What stands between the tags of the script, to the byte."""
+POLICY = "; ".join((
+    "default-src 'none'", "style-src 'unsafe-inline'", "img-src data:",
+    f"script-src 'sha256-{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}'",
+    "base-uri 'none'", "form-action 'none'",
+))  # fmt: skip
+"""The Content-Security-Policy of a page."""
+
 ENVIRONMENT = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
 ENVIRONMENT.globals |= {
     "beside": beside, "cell_class": cell_class, "has_script": has_script, "is_wide": is_wide, "order": order,
-    "points_max": POINTS_MAX, "prose": prose,
-    "script": Markup(Path(__file__).with_name("page.js").read_text()),  # noqa: S704
+    "points_max": POINTS_MAX, "policy": POLICY, "prose": prose, "script": Markup(SCRIPT),  # noqa: S704
     "shade_of": shade_of, "shades": SHADES, "shares": shares, "shown": shown, "spans": spans, "svg": svg, "tags": TAGS,
 }  # fmt: skip
 TEMPLATE = ENVIRONMENT.from_string(Path(__file__).with_name("page.html").read_text())

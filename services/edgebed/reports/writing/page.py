@@ -175,9 +175,9 @@ class Section(NamedTuple):
 Part: TypeAlias = Paragraph | Prose | Notes | Grid | Figures | Sketch | Listing | Facts | Bars | Section
 
 
-def shown(parts: Iterable[Part]) -> list[Part]:
-    """The parts that have anything to show."""
-    return [part for part in parts if _has_content(part)]
+def shown(parts: Iterable[Part]) -> Iterator[Part]:
+    """The parts that have anything to show, each as soon as it is there."""
+    return (part for part in parts if _has_content(part))
 
 
 def _has_content(part: Part) -> bool:

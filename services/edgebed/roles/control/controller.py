@@ -17,6 +17,7 @@ from enum import Enum
 
 import msgspec
 
+from edgebed.core.patience import load_text, patient_s
 from edgebed.core.plan import Plan
 from edgebed.core.records import AtWork, Clock, Continued, Evaluated, Finished, Node, Step, Traffic, Update
 from edgebed.roles.control.admission import Admission
@@ -156,7 +157,7 @@ class Controller:
         if isinstance(event, NodeExited):
             return self._exited(event.node, event.reason, now)
         if isinstance(event, Woken):
-            return self._woken(event.token, now)
+            return self._woken(event.token, event.load, now)
         if isinstance(event, HealthChecked):
             return self._checked(event, now)
         if isinstance(event, Injected):
@@ -213,14 +214,17 @@ class Controller:
         if self.phase is Phase.LAUNCHED:
             self.progress_at_s = now
 
-    def _start(self, now: float, *, deadline: bool = False) -> list[Effect]:
-        """Start the nodes that are ready: all together, then late ones as they come."""
+    def _start(self, now: float, *, given_up: str | None = None) -> list[Effect]:
+        """Start the nodes that are ready: all together, then late ones as they come.
+
+        `given_up`: the others are not waited for any longer, and what else there is to say of that.
+        """
         if self.phase in TRAINING:
             return self.starting.start_ready(self.stopping.reason)
         waiting = [name for name, member in self.members.items() if member.state in COMING]
-        if self.phase is not Phase.LAUNCHED or (waiting and not deadline):
+        if self.phase is not Phase.LAUNCHED or (waiting and given_up is None):
             return []
-        missing, why_not = self.starting.missing(waiting)
+        missing, why_not = self.starting.missing(waiting, now - self.progress_at_s, given_up or "")
         if why_not:
             return missing + self._end("failed", why_not, now)
         self.phase = Phase.RUNNING
@@ -269,10 +273,10 @@ class Controller:
         self.progress_at_s = now
         return effects
 
-    def _woken(self, token: str, now: float) -> list[Effect]:
+    def _woken(self, token: str, load: float, now: float) -> list[Effect]:
         if token == "join" and self.phase is Phase.LAUNCHED:
-            due_s = self.progress_at_s + self.plan.join_deadline_s
-            return [Wake(due_s, "join")] if due_s > now else self._start(now, deadline=True)
+            due_s = self.progress_at_s + patient_s(self.plan.join_deadline_s, load)
+            return [Wake(due_s, "join")] if due_s > now else self._start(now, given_up=load_text(load))
         if token == "time" and self.phase is Phase.RUNNING:
             return self.stopping.timed_out()
         if token in self.director.steps:

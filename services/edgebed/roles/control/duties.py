@@ -3,9 +3,13 @@
 Whatever a result or a verdict is made of is owed by one role; what a node measures of itself, any node may say.
 """
 
+import math
+
 from edgebed.core import records
 from edgebed.wire.messages import Checkpoint, Keep, Message
 
+CLOCK_S = 60.0
+"""By how many seconds a node's clock may be ahead of the controller's, or behind the launch."""
 NODES = frozenset({"server", "worker", "store", "modules", "evaluator"})
 NOBODY = frozenset[str]()
 """The controller journals these itself."""
@@ -57,3 +61,8 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
 def is_owed(said: records.Record | Message, role: str) -> bool:
     """Whether a node of this role may say that; messages that change nothing but their sender's state, any may."""
     return role in OWED.get(type(said), NODES)
+
+
+def is_timely(t: float, now: float) -> bool:
+    """Whether a node may report something of `t`, in seconds since the launch, when the controller has `now`."""
+    return math.isfinite(t) and -CLOCK_S <= t <= now + CLOCK_S

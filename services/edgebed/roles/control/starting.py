@@ -2,6 +2,7 @@
 
 from collections.abc import Collection
 
+from edgebed.core import units
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.records import Trial
 from edgebed.roles.control.members import Member, Members, State
@@ -21,18 +22,23 @@ class Starting:
         self.began_s = 0.0
         """When training began, in seconds of the trial, or would have begun if it had never stood still since."""
 
-    def missing(self, waiting: Collection[str]) -> tuple[list[Effect], str]:
-        """Give up nodes that are still waited for; return also why the trial cannot begin without them, or nothing."""
-        waited = f"no node came up for {self.plan.join_deadline_s:g} s"
+    def missing(self, waiting: Collection[str], waited_s: float, more: str) -> tuple[list[Effect], str]:
+        """Give up nodes that are still waited for; return also why the trial cannot begin without them, or nothing.
+
+        `waited_s`: for how long none has come up; `more`: what else there is to say of that.
+        """
+        deadline = units.format_duration(self.plan.join_deadline_s)
+        waited = f"none has come up for {waited_s:.0f} s (deadlines.join: {deadline}{more})"
         given_up: list[Effect] = []
         for name in waiting:
-            given_up += self.members.become(name, State.MISSING, f"not ready when {waited}")
+            given_up += self.members.become(name, State.MISSING, f"not ready, and {waited}")
         vital = [name for name in waiting if self.members[name].plan.is_vital]
+        ready = [member for member in self.members.values() if member.state is State.READY]
+        count = f"{len(ready)} of {len(self.members)} nodes are ready, and {waited}"
         if vital:
-            return given_up, f"{', '.join(vital)} not ready when {waited}"
-        workers = (member for member in self.members.values() if member.plan.role == "worker")
-        if not any(member.state is State.READY for member in workers):
-            return given_up, f"no worker was ready when {waited}"
+            return given_up, f"{', '.join(vital)} not ready: {count}"
+        if not any(member.plan.role == "worker" for member in ready):
+            return given_up, f"no worker is ready: {count}"
         return given_up, ""
 
     def begin(self, trained_s: float, now: float) -> list[Effect]:

@@ -122,6 +122,8 @@ class ContainerLauncher:
         self.notes = tuple(self.links.mechanisms.notes(plan))
         self.host = self.site.host
         self.numbers = _numbers(plan)
+        with explained("the engine"):
+            self.parents = {host: limits.cgroup_parent(client.info()) for host, client in self.engines.clients.items()}
         self.starting = {host: threading.BoundedSemaphore(STARTERS) for host in self.engines.clients}
         self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
@@ -324,7 +326,8 @@ class ContainerLauncher:
             ),
             labels=labels,
             host_config=api.create_host_config(
-                network_mode=site.management.id, **limits.host_settings(node, self.memory_bytes[node.node], volume)
+                network_mode=site.management.id,
+                **limits.host_settings(node, self.memory_bytes[node.node], volume, self.parents[node.host]),
             ),
             networking_config=api.create_networking_config({site.management.id: api.create_endpoint_config()}),
         )["Id"]

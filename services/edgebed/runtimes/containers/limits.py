@@ -6,6 +6,8 @@ as much again, on disk.
 """
 
 import math
+import os
+from collections.abc import Mapping
 from typing import Any
 
 from docker.types import Mount
@@ -22,6 +24,8 @@ USER = "10001:10001"
 LOG_MAX = {"max-size": "10m", "max-file": "1"}
 HELPER_BYTES = 128 * 2**20
 RELAY_BYTES = 512 * 2**20
+CGROUP_PARENT = "EDGEBED_CGROUP_PARENT"
+"""Environment variable that names the cgroup below which nodes' containers are; empty: where the engine puts them."""
 NO_QUOTA = -1  # as the kernel writes it; the engine takes 0 for no change
 
 
@@ -30,8 +34,23 @@ def num_threads(node: NodePlan) -> int:
     return max(1, math.ceil(node.cpus or 1.0))
 
 
-def host_settings(node: NodePlan, memory_bytes: int, volume: str = "") -> dict[str, Any]:
-    """Caps and rights of a container that starts, and may use so much memory; `volume`: the one for a server's log."""
+def cgroup_parent(engine: Mapping[str, Any]) -> str:
+    """The cgroup below which nodes' containers are, by what their engine says of itself; empty: its own.
+
+    An engine without systemd has all of its containers in one cgroup, which weighs as much as any single process of the
+    machine. Nodes get what they were promised beside busy processes only if each weighs as one.
+    """
+    if (named := os.environ.get(CGROUP_PARENT)) is not None:
+        return named
+    is_rootless = any("rootless" in option for option in engine.get("SecurityOptions") or ())
+    return "/" if engine.get("CgroupDriver") == "cgroupfs" and not is_rootless else ""
+
+
+def host_settings(node: NodePlan, memory_bytes: int, volume: str = "", parent: str = "") -> dict[str, Any]:
+    """Caps and rights of a container that starts, and may use so much memory.
+
+    `volume`: the one for a server's log; `parent`: the cgroup that it is below, the engine's own if empty.
+    """
     settings: dict[str, Any] = {
         "cap_drop": ["ALL"],
         "init": True,
@@ -43,6 +62,8 @@ def host_settings(node: NodePlan, memory_bytes: int, volume: str = "") -> dict[s
         "security_opt": ["no-new-privileges"],
         "tmpfs": {"/tmp": f"size={TMP_BYTES},mode=1777"},  # noqa: S108 - but for a volume, all that a node can write to
     }
+    if parent:
+        settings["cgroup_parent"] = parent
     if volume:
         settings["mounts"] = [Mount(MOUNTED_AT, volume)]
     if (cpus := starting_cpus(node.cpus)) is not None:

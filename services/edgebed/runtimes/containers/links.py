@@ -19,6 +19,7 @@ import requests
 from docker.errors import DockerException
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.patience import host_load, load_text, patient_s
 from edgebed.core.plan import Injection, NodePlan, Plan
 from edgebed.core.records import Clock
 from edgebed.emulation.means import NO_NETEM, Mechanisms
@@ -30,7 +31,13 @@ from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.site import Site
 
 COMMAND = ("python", "-m", "edgebed.emulation.shaping")
-ANSWER_S_MAX = 30.0
+ANSWER_S = 30.0
+"""Within which a helper on an idle machine has answered for certain."""
+TRIES = 2
+
+
+class SilentHelperError(InfrastructureError):
+    """A helper has said nothing: another one may."""
 
 
 class Helper:
@@ -60,7 +67,7 @@ class Helper:
         """
         try:
             self.say(HelperChange(injection, number))
-            while answer := self.answers.get(timeout=ANSWER_S_MAX):
+            while answer := self.answers.get(timeout=patient_s(ANSWER_S, host_load())):
                 if answer.done == number:  # else an answer that came too late
                     if answer.problem:
                         raise InfrastructureError(answer.problem)
@@ -117,7 +124,13 @@ class Links:
         It `stays` in any case where the link will change. Raises InfrastructureError where the link cannot be set. The
         helper is to be released with its node.
         """
-        stays = stays or node.changeable or bool(node.link.changes)
+        for tries_left in reversed(range(TRIES)):
+            with suppress(*([SilentHelperError] if tries_left else [])):
+                return self._set(node, number, container, stays=stays or node.changeable or bool(node.link.changes))
+        raise AssertionError("the last try answers or fails")
+
+    def _set(self, node: NodePlan, number: int, container: str, *, stays: bool) -> Helper:
+        """Have the link of a running container set by one helper."""
         labels = self.site.labels_of_helper(node, number)
         name = f"{self.site.container_name(node)}-link-{secrets.token_hex(2)}"  # the last one may still exist
         client = self.engines.of(node)
@@ -238,11 +251,11 @@ def _is_running(client: docker.DockerClient, container: str) -> bool:
 
 
 def _heard(talk: Conversation) -> HelperReply:
-    """The next answer of a helper. Raises InfrastructureError if that is a problem."""
+    """The next answer of a helper. Raises InfrastructureError if that is a problem; SilentHelperError without any."""
     try:
-        line = talk.hear(ANSWER_S_MAX)
+        line = talk.hear(patient_s(ANSWER_S, host_load()))
     except TimeoutError as error:
-        raise InfrastructureError(_silent()) from error
+        raise SilentHelperError(_silent()) from error
     if not line:
         raise InfrastructureError(f"{_ended(talk)}. Is its image of this code? scripts/build-images builds it")
     answer = msgspec.json.decode(line, type=HelperReply)
@@ -260,7 +273,8 @@ def _next_answer(talk: Conversation) -> HelperReply | None:
 
 
 def _silent() -> str:
-    return f"the helper that sets the link has said nothing for {ANSWER_S_MAX:g} s. Is the machine too busy?"
+    now = host_load()
+    return f"the helper that sets the link has said nothing for {patient_s(ANSWER_S, now):.3g} s{load_text(now)}"
 
 
 def _ended(talk: Conversation) -> str:

@@ -127,21 +127,23 @@ def find_site(engines: Engines, run: str, trial: str) -> Site:
             )
             bridge = _make(client, f"{name}-{BRIDGE}", labels) if engines.are_many else None
             host = (bridge or management).gateway
-            _require_here(host)
+            require_here(host)
         except BaseException:
             remove(client, (), networks_with(client, f"{LABEL_SITE}={name}"))
             raise
         return Site(data, management, host, name, labels, bridge=bridge)
 
 
-def _require_here(gateway: str) -> None:
+def require_here(gateway: str) -> None:
     """Raise where the engine's networks are not this machine's own: nodes must reach a controller on it."""
     try:
         interface_of(gateway)
     except InfrastructureError as error:
         raise InfrastructureError(
-            f"the engine's networks are on another machine (here is no {gateway}): it is remote, or runs in a virtual "
-            "machine as Docker Desktop does. Start the controller there as well: docker compose up."
+            f"the engine's networks are on another machine, or in another network namespace (here is no {gateway}): it "
+            "is remote, runs in a virtual machine as Docker Desktop does, is rootless, or is a host of scripts/swarm: "
+            "start the controller there as well, by docker compose up or scripts/swarm run. Or it is Podman, which "
+            "does not do yet (docs/runtimes.md)."
         ) from error
 
 

@@ -5,6 +5,7 @@ management network.
 """
 
 import math
+import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -19,13 +20,14 @@ import zmq
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.linux import allow_open_files
+from edgebed.core.patience import host_load
 from edgebed.core.plan import Injection
 from edgebed.emulation.outside.lookout import Outside
 from edgebed.emulation.outside.looks import Sight
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.controller import Controller, Phase
-from edgebed.roles.control.duties import is_owed
+from edgebed.roles.control.duties import is_owed, is_timely
 from edgebed.roles.control.name import NAME
 from edgebed.roles.events import (
     ApplyInjection,
@@ -50,7 +52,7 @@ from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.heartbeat import HEARTBEAT
-from edgebed.runtimes.live.rate_limit import RateLimiter
+from edgebed.runtimes.live.rate_limit import Budget, RateLimiter
 from edgebed.runtimes.live.sockets import FILES_BESIDE, REPORT_BYTES_MAX, bind, management_socket
 from edgebed.runtimes.live.timers import Timers
 from edgebed.runtimes.live.unfinished import Door, Guard
@@ -167,7 +169,10 @@ class LiveController:
     untold: str = ""
     """Connection of a server that has not heard of all that the journal has; empty: there is none."""
     flood: RateLimiter = field(default_factory=RateLimiter)
+    budget: Budget = field(default_factory=Budget)
     interruptions: int = 0
+    failed: str = ""
+    """Why the trial failed; empty: it did not, or not yet."""
     has_begun: bool = False
     over: bool = False
     probe: Probe | None = None
@@ -208,10 +213,20 @@ class LiveController:
                 if self.outside:
                     self.outside.lookout.close()
                 try:
-                    self.launcher.close()
+                    self._close_launcher()
                 finally:
                     context.destroy(linger=0)
         self.watch.interrupted |= self.interruptions > 0  # also while the launcher was closing
+
+    def _close_launcher(self) -> None:
+        """Stop everything that still runs; where that fails, what the trial had ended of comes first."""
+        ended = str(sys.exception() or self.failed)
+        try:
+            self.launcher.close()
+        except InfrastructureError as error:
+            if ended and ended != str(error):
+                raise InfrastructureError(f"{ended}. Then: {error}") from error
+            raise
 
     def _guard(self, address: str) -> Guard | None:
         """Guard the socket against messages without an end; what layer shards have stored nobody bounds."""
@@ -220,7 +235,9 @@ class LiveController:
             return None
         parameters = sum(tensor.size for tensor in node.task.layout)
         largest = REPORT_BYTES_MAX + CHECKPOINT_BYTES * parameters
-        self.endpoint.door = Door.for_messages(address, largest, at_once=4, is_patient=True)
+        self.endpoint.door = Door.for_messages(
+            address, largest, at_once=4, peers=2 * len(self.heart.plan.nodes), is_patient=True
+        )
         return Guard(self.endpoint.door).start()
 
     def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:
@@ -272,7 +289,7 @@ class LiveController:
         for ordered in self.control.orders() if self.control else ():
             self._handle(ordered)
         for due in self.timers.due(self.now):
-            self._handle(due)
+            self._handle(msgspec.structs.replace(due, load=host_load()) if isinstance(due, Woken) else due)
         if self.now() >= self.next_check_s and received < RECEIVED_AT_ONCE:  # no heartbeat waits to be read
             self._check()
         if self.interruptions and not self.watch.interrupted:
@@ -372,8 +389,9 @@ class LiveController:
         if lost:
             self._journal(records.Note(text=f"{lost} records of {report.sender} were lost on the way"))
         self.reported[event.peer] = report.first + len(report.records)
-        owed = (each for each in report.records if self._is_owed(event.peer, report.sender, each[1]))
-        durable = report.durable if self.heart.members[report.sender].plan.role == "server" else None
+        role = self.heart.members[report.sender].plan.role
+        owed = self._within_budget(event, report, role)
+        durable = report.durable if role == "server" else None
         told = tuple(owed if durable is None else self._fresh(durable, owed))
         report = msgspec.structs.replace(report, records=told, durable=durable)
         self.journal.write_many((t, report.sender, record) for t, record in report.records)
@@ -388,6 +406,19 @@ class LiveController:
             if not self.is_synced:
                 self._tell_durable()
         return MessageReceived(event.peer, report, event.frames, event.bytes)
+
+    def _within_budget(
+        self, event: MessageReceived, report: messages.Report, role: str
+    ) -> list[tuple[float, records.AnyRecord]]:
+        """The records of a report that its sender owes and may write; the others are complained of."""
+        now = self.now()
+        if not self.budget.spend(report.sender, role, len(report.records), event.bytes, now):
+            self._complain(f"{report.sender} reports more than a {role} may", count=len(report.records))
+            return []
+        owed = [each for each in report.records if self._is_owed(event.peer, report.sender, each[1])]
+        if late := [t for t, _ in owed if not is_timely(t, now)]:
+            self._complain(f"{report.sender} reports something of {late[0]:g} s, at {now:.0f} s", count=len(late))
+        return [each for each in owed if is_timely(each[0], now)]
 
     def _tell_durable(self) -> None:
         """Tell the server what the journal has of its log; with `fsync` the disk has it, too."""
@@ -437,6 +468,7 @@ class LiveController:
             elif isinstance(effect, Journal):
                 if isinstance(effect.record, records.Ended):
                     self._end_outside()
+                    self.failed = effect.record.reason if effect.record.outcome == "failed" else ""
                 self._journal(effect.record)
             elif isinstance(effect, ApplyInjection):
                 self._inject(effect)
@@ -463,8 +495,8 @@ class LiveController:
         for record in found:
             self._journal(record)
 
-    def _complain(self, reason: str) -> None:
-        record = records.Dropped(socket="management", reason=reason)
+    def _complain(self, reason: str, count: int = 1) -> None:
+        record = records.Dropped(socket="management", reason=reason, count=count)
         if self.flood.admit(record):
             self._journal(record)
 

@@ -28,9 +28,9 @@ import msgspec
 import zmq
 
 from edgebed.core.errors import DamagedFileError, EdgebedError, OwnCodeError
-from edgebed.core.fingerprint import fingerprint
 from edgebed.core.framing import MTU
 from edgebed.core.linux import allow_open_files, monotonic_clock
+from edgebed.core.package import fingerprint
 from edgebed.core.plan import Security, Task
 from edgebed.emulation.cgroups import wait_until_capped
 from edgebed.emulation.conditions import EffectiveLink
@@ -321,10 +321,11 @@ def _guard(
 ) -> None:
     """Guard the sockets of a server against messages without an end; what shards send each other nobody bounds."""
     if watch:
-        watch.door = Door.for_messages(ready.management_address, 0, at_once=WATCHERS)
+        watch.door = Door.for_messages(ready.management_address, 0, at_once=WATCHERS, peers=WATCHERS)
     if router and isinstance(heart, ParameterServer):
         workers = len(configure.peers) + WATCHERS
-        router.door = Door.for_messages(ready.data_address, largest_bytes(heart.compression), at_once=workers)
+        largest = largest_bytes(heart.compression)
+        router.door = Door.for_messages(ready.data_address, largest, at_once=workers, peers=workers)
     doors = [end.door for end in (router, watch) if end and end.door]
     if doors:
         Guard(*doors).start()

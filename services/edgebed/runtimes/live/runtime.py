@@ -10,9 +10,9 @@ from typing import Any
 
 from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.fingerprint import fingerprint
 from edgebed.core.imports import sources
 from edgebed.core.linux import monotonic_clock
+from edgebed.core.package import fingerprint
 from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.controller import Controller

@@ -18,6 +18,8 @@ from edgebed.wire.tensors import FRAME_BYTES
 
 DATA_FRAME_BYTES_MAX = 2 * FRAME_BYTES  # headers are far smaller
 REPORT_BYTES_MAX = 1024 * 1024  # what a node sends the controller: a report is the largest
+UNREAD_MAX = 64
+"""Messages of a node that wait at the controller; what comes after them waits at the node."""
 FILES_BESIDE = 64
 """Files that a node or the controller has open besides connections."""
 HIGH_WATER_MARK = 4  # messages; a worker has one on its way
@@ -69,7 +71,7 @@ def management_socket(
     socket = _socket(context, kind, identity)
     _authenticate(socket, credentials, encrypted=True, handshake_s=HANDSHAKE_S)
     socket.setsockopt(zmq.SNDHWM, 0)  # reports are never dropped
-    socket.setsockopt(zmq.RCVHWM, 0)
+    socket.setsockopt(zmq.RCVHWM, UNREAD_MAX)
     socket.setsockopt(zmq.MAXMSGSIZE, REPORT_BYTES_MAX if kind == zmq.ROUTER else MAX_HEADER_BYTES)
     socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)

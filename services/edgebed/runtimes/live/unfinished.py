@@ -1,4 +1,4 @@
-"""Messages without an end: connections that bring bytes, of which no message comes, are ended.
+"""Messages without an end: connections that bring bytes, of which no message comes, are ended; so are too many.
 
 libzmq collects the frames of a message until the last has come, and bounds each frame alone; whoever has the secret of
 the run could have it collect for ever. The kernel knows how many bytes each connection has brought. What came since its
@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeGuard
 
 from edgebed.emulation.tcp import COPYING, abort, borrowed, received_bytes
 
@@ -32,6 +33,8 @@ GROWN_BYTES = 2_000_000
 LOOKING = 0.05
 SLACK_BYTES = 64 * 1024
 """Bytes of a handshake, of frames' heads and of small messages."""
+PEERS_MIN, CONNECTIONS_A_PEER = 16, 4
+"""Connections that may be open at a door, by the nodes that connect to it: some come again before the last one ends."""
 MESSAGES = 2
 """Largest messages that a connection may bring before one is taken from it."""
 GAP = 64
@@ -50,6 +53,8 @@ class Door:
     """Bytes that one connection may bring before a message comes of them."""
     at_once: int
     """Connections that may come near the limit together."""
+    most: int
+    """Connections that may be open together."""
     is_patient: bool = False
     """Whether messages may wait to be taken, as from a peer that waits for no answer: then nothing is concluded before
     all have been."""
@@ -63,9 +68,10 @@ class Door:
     """What to complain of."""
 
     @classmethod
-    def for_messages(cls, address: str, largest: int, at_once: int, *, is_patient: bool = False) -> "Door":
-        """A door for messages of at most that many bytes."""
-        return cls(address, MESSAGES * largest + SLACK_BYTES, at_once, is_patient)
+    def for_messages(cls, address: str, largest: int, at_once: int, *, peers: int, is_patient: bool = False) -> "Door":
+        """A door for messages of at most that many bytes, from so many nodes."""
+        most = CONNECTIONS_A_PEER * (PEERS_MIN + peers)
+        return cls(address, MESSAGES * largest + SLACK_BYTES, at_once, most, is_patient)
 
     def took(self, number: int) -> None:
         """Note that a message was taken from a connection."""
@@ -97,6 +103,8 @@ class Connection:
     """The door's count when a message was last seen to have been taken."""
     begin: int = 0
     """Bytes that it had brought by then."""
+    has_spoken: bool = False
+    """Whether a message was taken from it."""
     held: int = 0
     """Bytes since then; 0 where it is not clear that they are not whole messages."""
 
@@ -150,6 +158,14 @@ class Guard:
             order = sorted(here, key=lambda number: (number not in door.taken, here[number]))
             while order and sum(here.values()) > door.limit * door.at_once:
                 here[order[-1]] = self._end(order.pop(), least=0)
+            self._end_beyond(door, sorted(here))
+
+    def _end_beyond(self, door: Door, here: list[int]) -> None:
+        """End connections of which no message was ever taken, the last first, where a door has too many in all."""
+        silent = [number for number in here if not self.connections[number].has_spoken]
+        beyond = max(0, len(here) - door.most)
+        if ended := [number for number in silent[len(silent) - min(beyond, len(silent)) :] if self._abort(number)]:
+            door.ended.append(f"ended: {len(ended)} of more than {door.most} connections, which said nothing")
 
     def _look_at_all(self) -> None:
         """Look at all open files: the kernel gives the lowest free number, so that gaps are small.
@@ -199,7 +215,7 @@ class Guard:
         assert door is not None
         taken = door.taken.get(number, 0)
         if taken != known.taken:
-            known.taken, known.drained, known.begin = taken, door.drained, received
+            known.taken, known.drained, known.begin, known.has_spoken = taken, door.drained, received, True
         is_sure = not door.is_patient or door.drained > known.drained + 1
         return max(0, received - known.begin) if is_sure else 0
 
@@ -208,7 +224,7 @@ class Guard:
         known = self.connections[number]
         assert known.door is not None
         with borrowed(number) as (_, connection):
-            if connection is None or connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8) != known.cookie:
+            if not self._is_still(connection, number):
                 return 0
             waiting = struct.unpack("i", fcntl.ioctl(connection, termios.FIONREAD, bytes(4)))[0]
             if known.held - waiting <= least:
@@ -216,3 +232,16 @@ class Guard:
             abort(connection)
         known.door.ended.append(f"ended: it had brought {known.held:,} bytes without the end of a message")
         return 0
+
+    def _abort(self, number: int) -> bool:
+        """End a connection; whether it was still there."""
+        with borrowed(number) as (_, connection):
+            if not self._is_still(connection, number):
+                return False
+            abort(connection)
+        return True
+
+    def _is_still(self, connection: socket.socket | None, number: int) -> TypeGuard[socket.socket]:
+        """Whether an open file is the connection that was looked at."""
+        known = self.connections[number]
+        return connection is not None and connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8) == known.cookie

@@ -90,7 +90,7 @@ def _load() -> None:
     keep_freed_memory()
     import torch
 
-    from edgebed.core.fingerprint import fingerprint
+    from edgebed.core.package import fingerprint
     from edgebed.learning import network  # noqa: F401
     from edgebed.runtimes.live import node  # noqa: F401
 

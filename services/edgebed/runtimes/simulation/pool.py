@@ -9,6 +9,9 @@ What a core does takes much longer where neither code nor data are in its cache.
 asked for, while its model is there: few jobs wait, and few models are in use, however many workers there are. And jobs
 are done in batches, step by step. This process is one of those that compute, so that each core has one and none waits;
 an evaluation, which takes long, is cut so that all have a share.
+
+A job may take minutes. So a signal's handler may give all work up: what this process computes is broken off where it
+is, which harms nothing, since a job is a pure function; results that are there can still be asked for.
 """
 
 import bisect
@@ -16,8 +19,9 @@ import contextlib
 import multiprocessing
 import select
 import signal
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import cast
@@ -50,9 +54,14 @@ BATCH = 5  # jobs done together: more save little, and their models would need m
 IN_FLIGHT = 2  # batches a child has at hand, so that it never waits for the parent
 SMALL_BYTES = 4 * 1024  # all that are in flight fit the pipe's buffer, so that sending them never blocks
 SHARES = 8  # of an evaluation, for each process: small, so that the last one delays little
+CLOSE_S = 2.0  # for all children together: each ends between two batches
 
 Run = Callable[[str, Job], Steps]
 """A function that does a node's job, step by step: (node, job) -> result."""
+
+
+class GivenUp(BaseException):
+    """Work was given up before its result was there; no Exception, so that no part of a method takes it for its own."""
 
 
 class Pool:
@@ -78,6 +87,9 @@ class Pool:
         self.outputs: dict[int, NDArray[np.float32]] = {}
         self.results: dict[int, Result | Exception] = {}
         """Results of jobs, until they are asked for."""
+        self.is_given_up = False
+        self.is_at_work = False
+        """Whether this process computes, or waits for others that do."""
         self.count = 0
         self.children: list[BaseProcess] = []
         self.load: dict[Connection, int] = {}
@@ -110,10 +122,13 @@ class Pool:
             self.own.add(ticket)
             return ticket
         ticket = self._queue(node, job, due_s)
-        self._collect_all(0)
+        if self.is_given_up:
+            return ticket
+        self._collect_all()
         self._feed()
         if len(self.waiting) >= self.waiting_max:
-            self._do_batch()
+            with contextlib.suppress(GivenUp):
+                self._do_batch()
         return ticket
 
     def _queue(self, node: str, job: Job, due_s: float) -> int:
@@ -127,22 +142,30 @@ class Pool:
         return self.count
 
     def result(self, ticket: int) -> Result:
-        """The result of a job, once it is there. Raises what the job raised."""
+        """The result of a job, once it is there. Raises what the job raised; GivenUp where there will be none."""
         if ticket in self.own:
+            with self._at_work():
+                done = run_through(self.run(*self.jobs[ticket]))
             self.own.remove(ticket)
-            return run_through(self.run(*self.jobs.pop(ticket)))
+            del self.jobs[ticket]
+            return done
         if ticket in self.shared:
-            job, tickets = self.shared.pop(ticket)
-            return evaluated(job, cast(list[Scores], [self.result(share) for share in tickets]))
+            job, tickets = self.shared[ticket]
+            scores = cast(list[Scores], [self.result(share) for share in tickets])
+            del self.shared[ticket]
+            return evaluated(job, scores)
         while ticket not in self.results:
-            self._collect_all(0)
+            if self.is_given_up:
+                raise GivenUp
+            self._collect_all()
             self._feed()
             if ticket in self.results:
                 break
             if self.waiting:
                 self._do_batch()
             else:
-                self._collect_all(None)
+                with self._at_work():
+                    self.poll.poll()
         result = self.results.pop(ticket)
         if isinstance(result, Exception):
             raise result
@@ -151,8 +174,29 @@ class Pool:
     def _do_batch(self) -> None:
         """Do the jobs that are needed first, in this process."""
         tickets = self._take_batch(0)
-        results = in_step([self.run(*self.jobs.pop(ticket)) for ticket in tickets])
-        self.results.update(zip(tickets, results, strict=True))
+        with self._at_work():
+            results = in_step([self.run(*self.jobs[ticket]) for ticket in tickets])
+        for ticket, result in zip(tickets, results, strict=True):
+            del self.jobs[ticket]
+            self.results[ticket] = result
+
+    def give_up(self) -> None:
+        """Do no more work, and break off what is in hand with GivenUp; for the handler of a signal."""
+        self.is_given_up = True
+        if self.is_at_work:
+            self.is_at_work = False
+            raise GivenUp
+
+    @contextlib.contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """What may be broken off at any place."""
+        self.is_at_work = True
+        try:
+            if self.is_given_up:
+                raise GivenUp
+            yield
+        finally:
+            self.is_at_work = False
 
     def _take_batch(self, end: int) -> list[int]:
         """Take the jobs that are needed first (0) or last (-1); a share of an evaluation makes a batch by itself."""
@@ -208,9 +252,9 @@ class Pool:
             output = self.arena.slot_of(array)
         return ticket, node, msgspec.structs.replace(job, theta=None), slot, output
 
-    def _collect_all(self, timeout_ms: int | None) -> None:
-        """Take the results of children; None: wait until there is one."""
-        for descriptor, _ in self.poll.poll(timeout_ms):
+    def _collect_all(self) -> None:
+        """Take the results of children that are there."""
+        for descriptor, _ in self.poll.poll(0):
             connection = self.connections[descriptor]
             try:
                 done = connection.recv()
@@ -234,10 +278,11 @@ class Pool:
         self.results[ticket] = result
 
     def close(self) -> None:
-        """End the children."""
+        """End the children; those at work are killed, at once where it was given up."""
         self.let_go()
+        until_s = time.monotonic() + (0.0 if self.is_given_up else CLOSE_S)
         for child in self.children:
-            child.join(timeout=2)
+            child.join(timeout=max(0.0, until_s - time.monotonic()))
             if child.is_alive():
                 child.kill()
                 child.join()

@@ -15,8 +15,11 @@ take no time, so that the model is evaluated at every interval exactly; a restar
 What it does not: the messages are the real ones, encoded and decoded, so their bytes are; gradients are computed, ahead
 of their virtual time and on all cores. The order of events decides everything, so the same scenario and seed write the
 same journal, byte for byte, with one process or several.
+
+When the user ends a trial, gradients that are being computed are given up: nobody waits for local work of minutes.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
@@ -56,7 +59,7 @@ from edgebed.runtimes.simulation.agenda import Agenda
 from edgebed.runtimes.simulation.devices import SimulatedDevices
 from edgebed.runtimes.simulation.fleet import Fleet
 from edgebed.runtimes.simulation.hearts import Hearts
-from edgebed.runtimes.simulation.pool import Run
+from edgebed.runtimes.simulation.pool import GivenUp, Run
 from edgebed.runtimes.simulation.simulated_connection import Arrival, Passed, PendingSend, Renewed, Retried, message_of
 from edgebed.runtimes.simulation.simulated_lanes import Departure, Turn
 from edgebed.runtimes.simulation.simulated_launcher import SimulatedLauncher
@@ -68,6 +71,10 @@ from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, decode_dense
 
 REASON_LENGTH_MAX = 500
+AGAIN_S = 1.0
+"""Virtual time until a result that was given up is asked for again: its node is told to end before."""
+PATIENCE_S = 1.0
+"""Time within which two signals are one: a terminal and a program between may both send it."""
 REPORTED = (records.Update, records.Step, records.Evaluated, records.Finished)
 """Kinds of records that the controller hears of."""
 
@@ -112,6 +119,8 @@ class Simulation:
         self.network = SimulatedNetwork(plan, self.agenda, self.fleet, self._journal)
         self.launcher = SimulatedLauncher(self.fleet, self.network, self.devices, self._tell_controller, self._end)
         self.interruptions = 0
+        self.interrupted_s = 0.0
+        """When the first came, by this machine's clock."""
 
     def run(self) -> None:
         """Handle events in order until the controller stops."""
@@ -130,7 +139,13 @@ class Simulation:
             self.devices.pool.close()
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """End in order, without the work in hand; asked twice, at once where something else takes long."""
         self.interruptions += 1
+        if self.interruptions == 1:
+            self.interrupted_s = time.monotonic()
+        elif not self.watch.interrupted and time.monotonic() > self.interrupted_s + PATIENCE_S:
+            raise KeyboardInterrupt
+        self.devices.pool.give_up()
 
     def _serve(self) -> None:
         while not self.control.ended:
@@ -223,7 +238,7 @@ class Simulation:
             event.connection.go_on()
             return
         if isinstance(event, PendingResult):
-            event = Computed(self.devices.pool.result(event.ticket))
+            event = self._computed(incarnation, event)
         elif isinstance(event, Arrival):
             event = self.network.arrived(incarnation, event)
         elif isinstance(event, Renewed):
@@ -232,8 +247,16 @@ class Simulation:
             event = Connected()
         if isinstance(event, MessageReceived) and event.peer == NAME and self._manage(incarnation, event.message):
             return
-        if incarnation.heart:
+        if incarnation.heart and event:
             self._react(incarnation, incarnation.heart, event)
+
+    def _computed(self, incarnation: SimulatedIncarnation, pending: PendingResult) -> Computed | None:
+        """The result of a node's work; None where it was given up, as the node is to end."""
+        try:
+            return Computed(self.devices.pool.result(pending.ticket))
+        except GivenUp:
+            self.agenda.add(self.agenda.now + AGAIN_S, incarnation, pending)
+            return None
 
     def _react(self, incarnation: SimulatedIncarnation, heart: Heart, event: Event) -> None:
         if isinstance(event, AtPoint):

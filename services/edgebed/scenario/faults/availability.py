@@ -50,8 +50,15 @@ class AvailabilityFault(FaultSection):
     kind: ClassVar[str] = "availability"
     example: ClassVar[str] = "{ availability: phones.csv, of: edge, at: 0s }"
     triggers: ClassVar[tuple[str, ...]] = ("at",)
+    repeats: ClassVar[bool] = False
     not_for = MappingProxyType({"server": ONLY_WORKERS, "evaluator": ONLY_WORKERS})
-    not_here = MappingProxyType({"at_update": "its moments are recorded; give at"})
+    not_here = MappingProxyType(
+        {
+            "at_update": "its moments are recorded; give at",
+            "every": "when workers are away is recorded; give another file",
+            "until": "when workers are away is recorded; give another file",
+        }
+    )
 
     availability: AvailabilityFile
     """CSV file, relative to the scenario file, of when each device was there."""

@@ -70,8 +70,15 @@ class Churn(FaultSection):
     kind: ClassVar[str] = "churn"
     example: ClassVar[str] = "{ churn: 6, of: edge, at: 30s, for: 60s, absent: 3s }"
     triggers: ClassVar[tuple[str, ...]] = ("at",)
+    repeats: ClassVar[bool] = False
     not_for = MappingProxyType({"server": ONLY_WORKERS, "evaluator": ONLY_WORKERS})
-    not_here = MappingProxyType({"at_update": "its moments are drawn by the seed before training; give at"})
+    not_here = MappingProxyType(
+        {
+            "at_update": "its moments are drawn by the seed before training; give at",
+            "every": "churn recurs by itself; for says how long",
+            "until": "churn recurs by itself; for says how long",
+        }
+    )
 
     churn: Rate
     """Workers that leave in a minute: a number, or a share of them."""

@@ -11,14 +11,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, Union
 
+import msgspec
 from pydantic import GetJsonSchemaHandler, SerializeAsAny, ValidationError
 from pydantic_core import CoreSchema
 
 from edgebed.core import chance, imports
 from edgebed.core.plan import FaultPlan
+from edgebed.core.units import format_duration
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.own import OwnKind, own_kind
 from edgebed.scenario.faults.targets import ROSTER, Roster
+from edgebed.scenario.faults.triggers import TIMES_MAX
 from edgebed.scenario.problems import Problem, Problems, choose, not_a, problems_of, show
 from edgebed.scenario.section import FOLDER
 
@@ -94,10 +97,44 @@ def read_faults(
     return list(entries.values())
 
 
-def plan_faults(entries: Sequence[FaultSection], roster: Roster, seed: int) -> Iterator[FaultPlan]:
-    """Yield what a scenario's list comes to, node by node, in its order."""
-    for k, entry in enumerate(entries):
-        yield from entry.resolve(name_of(entry, k), roster, functools.partial(chance.uniform, seed, f"faults/{k}"))
+def plan_faults(
+    entries: Sequence[FaultSection], roster: Roster, seed: int, end_s: float | None = None
+) -> Iterator[FaultPlan]:
+    """Yield what a scenario's list comes to, node by node, in its order, in a trial that ends at `end_s` at the latest.
+
+    What is repeated draws anew each time.
+    """
+    for place, entry in enumerate(entries):
+        for k in range(min(entry.times(end_s), TIMES_MAX)):
+            purpose = f"faults/{place}/{k}" if k else f"faults/{place}"
+            for fault in entry.resolve(name_of(entry, place), roster, functools.partial(chance.uniform, seed, purpose)):
+                yield fault if entry.every is None else _repeated(fault, k, entry.every)
+
+
+def _repeated(fault: FaultPlan, k: int, every_s: float) -> FaultPlan:
+    """Return a fault as it is `k` intervals later."""
+    at_s = round((fault.trigger.at_s or 0.0) + k * every_s, 6)
+    trigger = msgspec.structs.replace(fault.trigger, at_s=at_s)
+    return msgspec.structs.replace(fault, trigger=trigger, recurs=True, every_s=every_s)
+
+
+def repeat_problems(entries: Sequence[FaultSection], roster: Roster, end_s: float | None) -> Iterator[Problem]:
+    """Yield entries whose repetition has no end, or too many times, or begins again before it is over."""
+    for place, entry in enumerate(entries):
+        if entry.every is None:
+            continue
+        every = format_duration(entry.every)
+        faults = entry.resolve("tried", roster, functools.partial(chance.uniform, 0, "tried"))
+        takes_s = max((step.after_s for fault in faults for step in fault.steps), default=0.0)
+        if entry.until is None and end_s is None:
+            message = "nothing says when the last one is; give until, e.g. until: 1h, or stop.time"
+        elif (times := entry.times(end_s)) > TIMES_MAX:
+            message = f"every {every} makes {times:,} times; {TIMES_MAX:,} are allowed: less often, or an earlier until"
+        elif takes_s >= entry.every:
+            message = f"each takes {format_duration(takes_s)}, and comes again after {every}; give a longer every"
+        else:
+            continue
+        yield Problem(("faults", str(place), "every"), message)
 
 
 def name_of(entry: FaultSection, k: int) -> str:

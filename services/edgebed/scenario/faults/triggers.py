@@ -2,39 +2,51 @@
 
 A worker has five points: `before: push`, `during: push`, `after: push`, `during: pull`, `after: pull`. There a fault
 happens the first time, or at one `step`, in the first of the node's incarnations; or by chance, with a `probability`
-at every push of every incarnation.
+at every push of every incarnation. What happens at a time may be repeated: `at: 10m, every: 10m`.
 """
 
+import math
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from edgebed.core import units
 from edgebed.core.plan import Point, Trigger
 from edgebed.scenario.problems import Problem
-from edgebed.scenario.section import DurationFromZero, Section
+from edgebed.scenario.section import Duration, DurationFromZero, Section
 
 MOMENTS = ("before", "during", "after")
 POINTS: tuple[Point, ...] = get_args(Point)
+REPEATS = ("every", "until")
+TIMES_MAX = 10_000
+"""How often one entry may happen: a plan has each time, with the nodes that are drawn for it."""
 
 
 class Timed(Section):
-    """A trigger that all nodes can have."""
+    """A trigger that all nodes can have, and how often."""
 
     triggers: ClassVar[tuple[str, ...]] = ("at", "at_update")
     """Keys of which exactly one is given."""
+    repeats: ClassVar[bool] = True
+    """Whether `every` may repeat it; a kind that recurs by itself says in `not_here` how."""
 
     at: DurationFromZero | None = None
     """Time since training began."""
     at_update: int | None = Field(default=None, ge=1)
     """Number of updates that the server has applied when the fault happens."""
+    every: Duration | None = None
+    """With `at`: the fault is repeated, so long after the time before; each time draws its nodes anew."""
+    until: Duration | None = None
+    """With `every`: time since training began after which it is not repeated; `stop.time` if left out."""
 
     @classmethod
     def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
-        """Yield a problem unless there is exactly one trigger."""
+        """Yield a problem unless there is exactly one trigger, and where what repeats it lacks its time."""
         yield from super().contradictions(given)
         triggers = [key for key in cls.triggers if given.get(key) is not None]
-        strangers = [key for key in Timed.model_fields if key not in cls.triggers and given.get(key) is not None]
+        allowed = (*cls.triggers, *(REPEATS if cls.repeats else ()))
+        strangers = [key for key in Timed.model_fields if key not in allowed and given.get(key) is not None]
         if strangers:
             reason = cls.not_here.get(strangers[0]) or f"not a trigger of this kind; give {_one_of(cls.triggers)}"
             yield Problem((strangers[0],), reason, at_key=True)
@@ -42,6 +54,24 @@ class Timed(Section):
             yield Problem((), f"when? give {_one_of(cls.triggers)}")
         elif len(triggers) > 1:
             yield Problem((triggers[1],), f"{' and '.join(triggers)}: one fault has one trigger", at_key=True)
+        for key, needed, what in (("every", "at", "the first time"), ("until", "every", "the time between two")):
+            if key not in strangers and given.get(key) is not None and given.get(needed) is None:
+                yield Problem((key,), f"{key} goes with {needed}, {what}; give {needed}, or leave it out", at_key=True)
+
+    @model_validator(mode="after")
+    def _ends_after_it_begins(self) -> Self:
+        if self.until is not None and self.at is not None and self.until < self.at:
+            until, at = units.format_duration(self.until), units.format_duration(self.at)
+            raise ValueError(f"until: {until} is before the first time, at {at}")
+        return self
+
+    def times(self, end_s: float | None) -> int:
+        """Return how often it happens in a trial that ends at `end_s`; 1 where nothing repeats it, or says how long."""
+        begin_s, last_s = self.at or 0.0, end_s if self.until is None else self.until
+        if self.every is None or last_s is None:
+            return 1
+        intervals = round((last_s - begin_s) / self.every, 9)
+        return math.floor(intervals) + 1 if self.until is not None else max(1, math.ceil(intervals))
 
     @property
     def point(self) -> Point | None:

@@ -93,7 +93,7 @@ def _columns(header: list[Cell]) -> dict[str, _Column]:
     missing = [name for name in COLUMNS if name not in columns]
     if len(missing) == len(COLUMNS):
         form = f"a trace has three columns whose names say what they are counted in, e.g. {HEADER_FORM}"
-        raise header[0].fail(f"not the header of a trace: {show(text)}; {form}")
+        raise header[0].fail(f"not the header of a trace; {form}")  # it may be a file of secrets: nothing is quoted
     if missing and (others or "time" in missing or len(missing) > 1):
         unknown = f"; unknown: {', '.join(others)}" if others else ""
         raise header[0].fail(f"no column of {' and '.join(missing)}, e.g. {HEADER_FORM}{unknown}")

@@ -48,9 +48,9 @@ def read_packets(path: Path, content: bytes) -> Packets:
         if not text:
             continue
         if not (text.isdigit() and len(text) <= DIGITS_MAX):
-            told = show(text.decode(errors="replace"))
+            told = f": {show(text.decode(errors='replace'))}" if times_ms else ""  # else it may be a file of secrets
             form = "a line has the time of one packet in whole milliseconds, as 57 (mahimahi's format)"
-            raise problems(f"{path}:{number}: not a time: {told}; {form}")
+            raise problems(f"{path}:{number}: not a time{told}; {form}")
         if times_ms and int(text) < times_ms[-1]:
             raise problems(f"{path}:{number}: {int(text)} is before the {times_ms[-1]} of the line before; sort them")
         times_ms.append(int(text))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from edgebed.core import units
 from edgebed.core.plan import LinkChange
+from edgebed.core.reading import open_file
 from edgebed.scenario.problems import Problem, Problems, show
 
 SPACING_MIN_S = 0.1  # whether a kernel follows what changes faster cannot be read back
@@ -93,7 +94,7 @@ def check_step(step_s: float) -> float:
 def read_bytes(path: Path, bytes_max: int, too_large: str) -> bytes:
     """Return what is in a recorded file; `Problems` where it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             content = file.read(bytes_max + 1)
     except OSError as error:
         raise problems(f"{path} cannot be read: {error.strerror}") from None

@@ -19,9 +19,9 @@ import msgspec
 
 from edgebed.core.console import prepare_streams
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.fingerprint import fingerprint
 from edgebed.core.imports import reason
 from edgebed.core.linux import die_with_parent
+from edgebed.core.package import fingerprint
 from edgebed.running.run import ReportWriter
 from edgebed.studies.cells.job_host import write_all
 from edgebed.studies.cells.jobs import Job, JobResult, JobRunner

@@ -21,7 +21,7 @@ import msgspec
 
 from edgebed.core.disk import make_folder
 from edgebed.core.errors import InfrastructureError, ScenarioError, unwritten
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.core.quantities import count_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.run_folder import RUNS_DIR_OPTION

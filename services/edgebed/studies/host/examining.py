@@ -40,9 +40,12 @@ class Finding(msgspec.Struct, frozen=True):
     """What does not work without it, and what to do; empty where it works."""
 
 
-def examine() -> list[Finding]:
-    """Return what was found of everything, the most basic first."""
-    return [*_machine(), *_kernel(), *_engine(), *_files()]
+def examine() -> Iterator[Finding]:
+    """Yield what is found of everything, the most basic first: on a busy machine each may take a while."""
+    yield from _machine()
+    yield from _kernel()
+    yield from _engine()
+    yield from _files()
 
 
 def _machine() -> Iterator[Finding]:

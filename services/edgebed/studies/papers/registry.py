@@ -29,6 +29,8 @@ def papers() -> Mapping[str, Path]:
 def find_paper(name: str) -> Paper:
     """The paper called `name`, or declared at that import path; ScenarioError with the papers there are."""
     there = papers()
+    if not isinstance(name, str):
+        raise ScenarioError(f"{name!r:.80} is no paper; {choose('', (*there, 'package.module:NAME'))}")
     if name in there:
         place, module, attribute = f"{there[name] / FILE}", _load(there[name]), NAME
     elif is_import_path(name):

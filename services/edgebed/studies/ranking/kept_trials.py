@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from edgebed.core.errors import EdgebedError
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.series import Series

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.fingerprint import fingerprint
+from edgebed.core.package import fingerprint
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.planning.planning import PlannedTrial, plan_trials

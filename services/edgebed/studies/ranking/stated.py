@@ -14,9 +14,8 @@ import msgspec
 
 from edgebed.core.disk import make_folder
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.fingerprint import fingerprint
 from edgebed.core.host import facts
-from edgebed.core.package import VERSION
+from edgebed.core.package import VERSION, fingerprint
 from edgebed.core.reading import read_json
 from edgebed.core.runtimes import Emulation, Runtime, is_virtual
 from edgebed.core.units import format_duration

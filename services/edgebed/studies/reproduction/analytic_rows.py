@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from edgebed.core.errors import EdgebedError, ScenarioError
-from edgebed.core.fingerprint import fingerprint
 from edgebed.core.host import facts
 from edgebed.core.imports import reason
+from edgebed.core.package import fingerprint
 from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import load_data
 from edgebed.studies.json_lines import read_lines, write_lines

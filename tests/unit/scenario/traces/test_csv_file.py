@@ -1,5 +1,7 @@
 """Traces: what is read is what the rows say, and every mistake has its line and column."""
 
+import os
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from edgebed.scenario.links import LinkSection, link_of
 from edgebed.scenario.problems import Problems
 from edgebed.scenario.traces.cells import PROBLEMS_MAX
 from edgebed.scenario.traces.csv_file import BYTES_MAX, read_trace
+from edgebed.scenario.traces.mahimahi import read_mahimahi
 from edgebed.scenario.traces.trace import ROWS_MAX
 
 GOOD = """\
@@ -89,7 +92,7 @@ def test_the_header_says_what_the_columns_are_counted_in(trace_file, header, row
         (
             "time_s,up_mbit,down_mbit\n",
             "",
-            "t.csv:2:1: not the header of a trace: '0,4.2,18'; a trace has three columns",
+            "t.csv:2:1: not the header of a trace; a trace has three columns",
         ),
         ("time_s,up_mbit", "time_s,up_mbps", "t.csv:2:8: column up_mbps: 'mbps' is no unit; write up_mbit"),
         ("down_mbit", "down_Kb", "t.csv:2:16: column down_Kb: 'Kb' is no unit; write down_kbit"),
@@ -125,6 +128,24 @@ def test_a_mistake_has_its_line_and_column_and_says_what_is_allowed(problems, ol
     assert old in GOOD
 
     assert message in "\n".join(problems(GOOD.replace(old, new)))
+
+
+def test_nothing_is_told_of_a_file_that_is_no_trace(tmp_path):
+    """A scenario of somebody else's may name any file that its reader can read; one without an end is not read."""
+    secret, pipe = tmp_path / "secret", tmp_path / "pipe"
+    secret.write_text("correct,horse\nbattery,staple\n")
+    os.mkfifo(pipe)
+    for path, message in (
+        (secret, "not the header of a trace"),
+        (pipe, "it is no file"),
+        (Path("/dev/zero"), "no file"),
+    ):
+        for read in (read_trace, lambda path: read_mahimahi(path, None)):
+            with pytest.raises(Problems) as caught:
+                read(path)
+            told = str(caught.value.problems)
+            assert message in told or "not a time" in told
+            assert not {"correct", "horse", "battery", "staple"} & set(re.findall(r"\w+", told))
 
 
 def test_columns_are_found_by_their_names_and_cells_may_be_quoted(trace_file, problems):

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 from learning_curves import learned
-from tong2016 import containers, direct, on_training_images
+from tong2016 import containers, direct, monitoring, on_training_images
 from tong2016.cells import CELLS, EARLY_READINGS, INPUT_READINGS, READINGS
 from tong2016.measures import falls_over_rises
 from tong2016.paper import CURVES, EARLY, LATER, PAPER
@@ -87,7 +87,13 @@ def test_numbers_of_seeds_are_stated_by_table():
     assert stated[direct.TABLE.title] == 3
     assert stated[containers.TABLE.title] == 5
     assert {seeds for title, seeds in stated.items() if title.startswith(("Figures 14 to 16", "Figure 17:"))} == {10}
-    assert all(PAPER.seeds[name] == 3 for name in PAPER.rows if PAPER.rows[name].cells[0].endswith("-timed"))
+    assert stated[monitoring.TABLE.title] == 5
+    timed = [
+        name
+        for name in PAPER.rows.keys() - monitoring.TABLE.rows.keys()
+        if PAPER.rows[name].cells[0].endswith("-timed")
+    ]
+    assert {PAPER.seeds[name] for name in timed} == {3}
 
 
 def switched(reading: Reading) -> dict[str, tuple[TrialSection, TrialSection]]:
@@ -197,8 +203,13 @@ def test_time_is_measured_in_processes_and_evaluations_take_none_of_it():
 
 def test_messages_of_our_own_protocol_confirm_nothing():
     """How many there are follows from it."""
-    of_report = PAPER.rows.keys() - containers.TABLE.rows.keys()
+    of_report = PAPER.rows.keys() - containers.TABLE.rows.keys() - monitoring.TABLE.rows.keys()
     assert [name for name in of_report if PAPER.rows[name].claim and not PAPER.rows[name].counts] == ["messages-more"]
+
+
+def test_the_report_has_no_number_for_what_its_master_does():
+    """What is measured of it confirms nothing."""
+    assert not any(row.counts for row in monitoring.TABLE.rows.values() if row.claim)
 
 
 def test_measured_numbers_are_in_a_summary():

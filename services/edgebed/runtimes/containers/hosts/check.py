@@ -20,6 +20,7 @@ from docker.errors import ImageNotFound
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.hosts import EngineAddress
+from edgebed.core.patience import host_load, load_text, patient_s
 from edgebed.emulation.orders import HelperReply
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import connected, conversing, explained
@@ -30,9 +31,11 @@ from edgebed.runtimes.containers.links import COMMAND as LINK_COMMAND
 from edgebed.runtimes.containers.owner import own_container, own_name
 from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.containers.register import forget_containers, note_containers
+from edgebed.runtimes.containers.site import require_here
 
 REACH_COMMAND = ("python", "-m", "edgebed.runtimes.containers.hosts.reach")
-ANSWER_S_MAX = 40.0
+ANSWER_S = 40.0
+"""Within which a container on an idle host has answered for certain."""
 PORTS = "TCP 2377 to the first host; TCP and UDP 7946 and UDP 4789 between all"
 VXLAN_BYTES = 50  # what a swarm puts around a packet
 BUILD = "scripts/build-images builds it"
@@ -68,6 +71,8 @@ class _Visit:
     client: docker.DockerClient
     check: HostCheck
     labels: Mapping[str, str]
+    is_first: bool = False
+    """Whether the controller is to be on this host."""
 
     @contextmanager
     def explained(self, what: str) -> Iterator[None]:
@@ -101,9 +106,10 @@ class _Visit:
         with conversing(self.client, made) as talk:
             api.start(made)
             try:
-                line = talk.hear(ANSWER_S_MAX)
+                line = talk.hear(patient_s(ANSWER_S, host_load()))
             except TimeoutError as error:
-                raise InfrastructureError(f"nothing was heard for {ANSWER_S_MAX:g} s; is the host too busy?") from error
+                waited_s, busy = patient_s(ANSWER_S, host_load()), load_text(host_load())
+                raise InfrastructureError(f"nothing was heard for {waited_s:.3g} s{busy}") from error
             if not line:
                 words = talk.complaints.decode(errors="replace").strip().rpartition("\n")[2]
                 raise InfrastructureError(
@@ -144,7 +150,8 @@ def _visits(clients: Mapping[str, docker.DockerClient], checks: Mapping[str, Hos
         LABEL_RUN: "hosts check",
         LABEL_SITE: f"{PREFIX}-check-{secrets.token_hex(4)}",
     }
-    return [_Visit(client, checks[host], labels) for host, client in clients.items()]
+    controller = next(iter(checks))
+    return [_Visit(client, checks[host], labels, host == controller) for host, client in clients.items()]
 
 
 def _at_once(do: Callable[[_Visit], None], visits: Sequence[_Visit]) -> None:
@@ -169,10 +176,24 @@ def _look(visit: _Visit) -> None:
         check.swarm = ("manager" if swarm.get("ControlAvailable") else "worker") if is_active else "none"
         for name in vars(ImageNames.named()).values():
             check.images[name] = _image_id(visit.client, name)
+    if visit.is_first:
+        with visit.explained("the controller's place"):
+            _require_here(visit.client)
     if check.images.get(ImageNames.named().server):
         with visit.explained("the kernel could not be tried"):
             answer = visit.hear((*LINK_COMMAND, "--probe"), "none", limits.helper_settings())
             check.netem = msgspec.convert(answer, HelperReply).netem
+
+
+def _require_here(client: docker.DockerClient) -> None:
+    """Raise where a run's controller, which is to be here, would not be on the engine's machine.
+
+    Inside a container of the engine it is.
+    """
+    if own_container(client) is None:
+        for pool in client.api.inspect_network("bridge")["IPAM"]["Config"]:
+            if gateway := pool.get("Gateway"):
+                require_here(gateway)
 
 
 def _image_id(client: docker.DockerClient, name: str) -> str:

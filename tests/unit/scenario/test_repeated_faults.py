@@ -1,0 +1,119 @@
+"""Faults that are repeated: `every` beside `at`. How often, on whom, what is refused, and what the plan says of it."""
+
+import json
+
+import pytest
+
+from edgebed.planning.describe import as_dict, as_text, describe_plan
+from edgebed.planning.planning import plan_trials
+from edgebed.scenario.load import resolved_yaml
+
+BASE = """\
+name: reboots
+seed: 3
+task: { data: digits, model: small }
+method: asgd
+fleet: { pi: { count: 12 } }
+stop: { updates: 600, time: 30m }
+faults: [%s]
+"""
+REBOOT = "{ restart: { class: pi, random: 1 }, at: 10m, every: 10m, delay: 45s }"
+OPEN = BASE.replace(", time: 30m", "")
+
+
+@pytest.fixture
+def faults(load):
+    """The plan's faults of one entry, by `(time in s, node)`."""
+
+    def faults(entry, *sets, text=BASE):
+        (planned,) = plan_trials(load(text % entry, *sets))
+        return [(fault.trigger.at_s, fault.node) for fault in planned.plan.faults]
+
+    return faults
+
+
+@pytest.mark.parametrize(
+    ("times", "text", "moments_s"),
+    [
+        ("at: 10m, every: 10m", BASE, [600, 1200]),  # the trial ends with the third
+        ("at: 10m, every: 10m, until: 30m", BASE, [600, 1200, 1800]),
+        ("at: 10m, every: 10m, until: 30m", OPEN, [600, 1200, 1800]),
+        ("at: 0s, every: 7m, until: 20m", BASE, [0, 420, 840]),
+        ("at: 10m, every: 10m, until: 10m", BASE, [600]),
+        ("at: 10m", BASE, [600]),
+        ("at: 100ms, every: 200ms, until: 900ms", BASE, [0.1, 0.3, 0.5, 0.7, 0.9]),
+    ],
+)
+def test_a_fault_is_repeated_until_its_last_time_or_the_end_of_the_trial(faults, times, text, moments_s):
+    """What is at `until` still comes; with the trial's end nothing begins."""
+    found = faults(f"{{ cut: pi-0, for: 50ms, {times} }}", text=text)
+
+    assert found == [(moment_s, "pi-0") for moment_s in moments_s]
+
+
+def test_each_time_draws_its_nodes_anew_by_the_seed(faults):
+    """One of twelve reboots every ten minutes; the first one is whom the entry without `every` draws."""
+    often = REBOOT.replace("every: 10m", "every: 1m")
+    found = faults(often)
+
+    assert len(found) == 20
+    assert len({node for _, node in found}) > 5
+    assert found == faults(often)
+    assert found != faults(often, "seed=4")
+    assert found[:1] == faults(REBOOT.replace("every: 10m, ", ""))
+
+
+@pytest.mark.parametrize("target", ["partition: [[server], [pi]]", "link: pi, uplink: 1mbit", "cpus: pi, to: 0.5"])
+def test_any_kind_with_a_time_can_be_repeated(faults, target):
+    """Its own `for` is how long each lasts."""
+    found = faults(f"{{ {target}, at: 1m, every: 1m, until: 3m, for: 10s }}")
+
+    assert found == [(moment_s, f"pi-{k}") for moment_s in (60, 120, 180) for k in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("entry", "text", "message"),
+    [
+        ("{ cut: pi, at: 1m, every: 1m, for: 5s }", OPEN, "faults.0.every: nothing says when the last one is; give un"),
+        ("{ cut: pi, at_update: 5, every: 1m, for: 5s }", BASE, "faults.0.every: every goes with at, the first time; "),
+        ("{ cut: pi, at: 1m, until: 5m, for: 5s }", BASE, "faults.0.until: until goes with every, the time between t"),
+        ("{ cut: pi, at: 9m, every: 1m, until: 5m, for: 5s }", BASE, "until: 5m is before the first time, at 9m"),
+        (
+            "{ cut: pi, at: 1m, every: 5s, for: 5s }",
+            BASE,
+            "faults.0.every: each takes 5s, and comes again after 5s; gi",
+        ),
+        (
+            "{ kill: pi, at: 0s, every: 1ms }",
+            BASE,
+            "faults.0.every: every 1ms makes 1,800,000 times; 10,000 are allowe",
+        ),
+        ("{ kill: pi, at: 1m, every: 0s }", BASE, "faults.0.every: 0s is not above 0s"),
+        ("{ churn: 6, at: 1m, for: 1m, every: 9m }", BASE, "faults.0.every: churn recurs by itself; for says how long"),
+    ],
+)
+def test_what_cannot_be_repeated_so_is_refused_where_it_stands(problems, entry, text, message):
+    """With what to give."""
+    (problem,) = problems(text % entry)
+
+    assert message in problem
+    assert problem.startswith("s.yaml:7:")
+
+
+def test_the_plan_says_how_often_and_the_resolved_form_is_the_same(load):
+    """In a line of the terminal; with the interval for programs."""
+    scenario = load(BASE % REBOOT.replace("delay", "until: 29m, delay"))
+    (planned,) = plan_trials(scenario)
+    described = describe_plan(planned)
+    (row, *_) = json.loads(json.dumps(as_dict(described)))["faults"]
+
+    assert "at 10m, then every 10m: 2 times until 20m" in as_text(described)
+    assert row["every_s"] == 600.0
+    assert plan_trials(load(resolved_yaml(scenario)))[0].plan.faults == planned.plan.faults
+
+
+def test_what_goes_on_beyond_the_end_is_doubted_and_told_by_the_verdict_alone(load):
+    """`until` may be for a longer trial."""
+    ((doubt,),) = load(BASE % REBOOT.replace("delay", "until: 2h, delay")).warnings.values()
+
+    assert "faults.0.until: restart-1 goes on until 2h, but the trial ends at 30m" in doubt
