@@ -99,9 +99,9 @@ READINGS = (
         name="as published",
         text="3e-5 and mini-batches of 256, as printed; Adam, a tenth of the rate from 60 % of the steps and a "
         "hundredth from 80 %, as in Jaderberg et al. 2017, which the paper follows. 2,000 steps in the place of "
-        "500,000. Modules are taught the gradient of an example's loss, and lie after each pool: four layers have one. That "
-        "came to be the first reading after modules between all layers had been run, since the paper's words are of "
-        "pools.",
+        "500,000. Modules are taught the gradient of an example's loss, and lie after each pool: four layers have one. "
+        "That came to be the first reading after modules between all layers had been run, since the paper's words are "
+        "of pools.",
         cells={},
     ),
     Reading(
