@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import pytest
 from docker.errors import ImageNotFound
+from swarm import SCRIPT
 
 from edgebed.runtimes.containers.labels import LABEL_OWNER
 from edgebed.runtimes.containers.leftovers import containers_with, networks_with
@@ -40,9 +41,10 @@ def carried(clients, monkeypatch):
             client.api.remove_image(name)
 
 
-def command(*words):
-    """Exit code, output and errors of a command."""
-    line = [sys.executable, "-m", "edgebed", "hosts", *map(str, words)]
+def command(*words, there=True):
+    """Exit code, output and errors of a command on the first host; else beside the hosts."""
+    place = [SCRIPT, "run"] if there else []
+    line = [*place, sys.executable, "-m", "edgebed", "hosts", *map(str, words)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     return done.returncode, done.stdout, done.stderr
 
@@ -70,6 +72,17 @@ def test_hosts_are_checked_with_their_clocks(hosts, clients) -> None:
         assert abs(way["offset_s"] - 1000 * place) <= max(way["round_trip_s"] / 2, 1e-5)
         assert way["round_trip_s"] < 0.01
         assert (way["mtu"], way["passes"], each["swarm"]) == (1450, True, "worker")
+    assert left(clients) == []
+
+
+def test_a_check_from_beside_the_hosts_says_where_a_controller_belongs(hosts, clients) -> None:
+    """On the first of them; nodes would not reach it elsewhere. That is no fault of the others."""
+    code, out, _ = command("check", hosts, "--json", there=False)
+
+    first, *others = json.loads(out)
+    assert code == 3
+    assert ["scripts/swarm run" in problem for problem in first["problems"]] == [True]
+    assert [each["problems"] for each in others] == [[], []]
     assert left(clients) == []
 
 
