@@ -33,8 +33,9 @@ def ask(tmp_path):
     folder, programs = tmp_path / "checkout", tmp_path / "bin"
     shutil.copytree(ROOT / "scripts", folder / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     programs.mkdir()
-    for name in NEEDED:
-        (programs / name).symlink_to(shutil.which(name) or name)
+    for name in NEEDED:  # the interpreter itself: what a search finds may be a script that needs other programs
+        found = os.path.realpath(sys.executable) if name == "python3" else shutil.which(name)
+        (programs / name).symlink_to(found or name)
     environment = {"PATH": str(programs), "EDGEBED_VENV": str(tmp_path / "none"), "HOME": str(tmp_path / "home")}
 
     def run(name: str, argument: str) -> subprocess.CompletedProcess[str]:
