@@ -27,6 +27,7 @@ from .causes import GRADIENT_DIFFERENTIATED, LONGER_STEPS, RATE, SAME_RATE, long
 from .cells import CELLS, EARLY_READINGS, INPUT_READINGS, NET, READINGS, SEEDS_BESIDE
 from .containers import FIVE_POINTS, TWO_POINTS
 from .measures import falls_over_rises, last_over_first
+from .rows import over_row
 
 CURVES = {
     "bp": ("14", {100: 14, 1000: 50, 2000: 66, 4200: 76, 10_000: 83}),
@@ -83,31 +84,6 @@ def early_rows() -> dict[str, Row]:
         )
         for updates, published in EARLY.items()
     }
-
-
-def over_row(
-    better: str,
-    worse: str,
-    updates: int,
-    claim: Claim | None,
-    note: str = "",
-    *,
-    what: str = "",
-    beside: str = "",
-    cause: Cause | None = None,
-) -> Row:
-    """A row for how many points one cell is better than another after so many steps; `what` is in the place of both."""
-    return Row(
-        what=f"{what or f'{NET[better]} over {NET[worse][0].lower()}{NET[worse][1:]}'}, after {updates:,} steps",
-        cells=(better, worse),
-        measure=difference(accuracy_at(better, updates), accuracy_at(worse, updates)),
-        unit="points",
-        with_updates="steady",
-        claim=claim,
-        note=note,
-        beside=beside,
-        cause=cause,
-    )
 
 
 UPDATE_DECOUPLED = Table(

@@ -8,17 +8,23 @@ LOAD_MAX = 10.0
 """How many times as long one waits at most: what takes longer has failed."""
 BUSY = 1.5
 """Threads a core from which a machine is called busy."""
-LOAD = Path("/proc/loadavg")
+LOADAVG = Path("/proc/loadavg")
 
 
-def host_load() -> float:
-    """How many threads want each core of this machine, now or in the last minute, whichever is more; 0: not known.
+def load_average() -> tuple[float, int]:
+    """Return the threads of the whole machine that run or wait for a core: in the last minute's mean, and just now.
 
-    A container sees the whole machine's.
+    The one that asks is among them; in a container they are the whole machine's, too. OSError where the kernel does not
+    say.
     """
+    minute, _, _, now, *_ = LOADAVG.read_text().replace("/", " ").split()
+    return float(minute), int(now)
+
+
+def threads_a_core() -> float:
+    """How many threads want each core of this machine, now or in the last minute, whichever is more; 0: not known."""
     try:
-        minute, _, _, now, *_ = LOAD.read_text().replace("/", " ").split()
-        return max(float(minute), float(now)) / (os.cpu_count() or 1)
+        return max(load_average()) / (os.cpu_count() or 1)
     except (OSError, ValueError):
         return 0.0
 
@@ -31,3 +37,10 @@ def patient_s(seconds: float, load: float) -> float:
 def load_text(load: float) -> str:
     """The end of a sentence that says how busy a machine is; empty where it is not."""
     return f", and this machine is busy: {math.floor(load)} threads want each core" if load >= BUSY else ""
+
+
+def patience(seconds: float) -> tuple[float, str]:
+    """How long to wait here for what takes so much on an idle machine, and the words that say it: `for 60 s`."""
+    load = threads_a_core()
+    waits_s = patient_s(seconds, load)
+    return waits_s, f"for {waits_s:.3g} s{load_text(load)}"

@@ -23,12 +23,12 @@ import numpy as np
 import psutil
 
 from edgebed.core.errors import InfrastructureError
+from edgebed.core.patience import load_average
 from edgebed.core.recorded.measured import HOST_LOAD_S, HostLoad
 from edgebed.emulation.netlink import LinkReader
 
 SLEEP_S = 0.025
 LAG_QUANTILE = 0.99
-LOADAVG = Path("/proc/loadavg")
 """File of the kernel's means over minutes, and of what is no mean: how many threads can run now."""
 INTERFACES = Path("/sys/class/net")
 MBIT = 1_000_000
@@ -120,8 +120,8 @@ def _raw_s() -> float:
 
 def count_runnable() -> int:
     """Count the threads of the whole machine that run or wait for a core at this moment, without the one that asks."""
-    running, _, _ = LOADAVG.read_text().split()[3].partition("/")
-    return max(0, int(running) - 1)
+    _, now = load_average()
+    return max(0, now - 1)
 
 
 def host_load(

@@ -1,7 +1,7 @@
 """A run in a line of a list: what, when, what came of it, its key figures, and the room it takes.
 
-Read from its manifest and its summary alone, and of the summary only what a line shows, so that a list of a thousand
-runs is quick.
+Read from its manifest and its summary alone, and of the summary only what a line shows, and of its other files their
+sizes, so that a list of a thousand runs is quick.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -39,7 +39,7 @@ class Woken(msgspec.Struct, frozen=True, gc=False):
 
     token: str
     load: float = 0.0
-    """How many threads want each core of the machine that says so; 0: not known, or none in virtual time."""
+    """While a trial starts: how many threads want each core of the controller's machine; 0: not known, or none do."""
 
 
 class Connected(msgspec.Struct, frozen=True, gc=False):

@@ -31,7 +31,7 @@ from edgebed.journal.run_folder import RunFolder, TrialFolder, find_resumable, r
 from edgebed.metrics import table
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.controller import ResumedTrial
-from edgebed.roles.control.duties import CLOCK_S
+from edgebed.roles.control.duties import is_timely
 from edgebed.roles.control.name import NAME as CONTROLLER
 from edgebed.roles.server.entries import DURABLE, is_durable
 from edgebed.running.results import Run, Trial
@@ -170,7 +170,7 @@ class _Past(Fold):
         """Take in one record; what a node says to be of later than it can be is of when the controller had it."""
         if node == CONTROLLER:
             self.controller_t = max(self.controller_t, t)
-        super().add(t if t <= self.controller_t + CLOCK_S else self.controller_t, node, record)
+        super().add(t if is_timely(t, self.controller_t) else self.controller_t, node, record)
 
     @on(*records.RECORDS)
     def _observed(self, t: float, _: str, record: records.Record) -> None:

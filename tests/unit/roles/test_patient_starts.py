@@ -29,10 +29,10 @@ def test_a_busy_machine_is_waited_for_and_named(make_plan, received) -> None:
 
 def test_the_load_is_that_of_the_kernel(monkeypatch, tmp_path) -> None:
     """What wants to run now, or in the last minute; a machine that does not say it is waited for as an idle one."""
-    monkeypatch.setattr(patience, "LOAD", tmp_path / "loadavg")
+    monkeypatch.setattr(patience, "LOADAVG", tmp_path / "loadavg")
     monkeypatch.setattr(patience.os, "cpu_count", lambda: 2)
-    assert patience.host_load() == 0.0
+    assert patience.threads_a_core() == 0.0
 
     for text, load in (("6.00 0.10 0.10 1/200 77\n", 3.0), ("0.10 9.00 9.00 40/200 77\n", 20.0), ("nonsense", 0.0)):
-        patience.LOAD.write_text(text)
-        assert patience.host_load() == load
+        patience.LOADAVG.write_text(text)
+        assert patience.threads_a_core() == load

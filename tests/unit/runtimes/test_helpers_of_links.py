@@ -195,7 +195,7 @@ def test_a_helper_that_has_ended_answers_nothing(engine, made, node, complaints)
 def test_a_helper_that_says_nothing_is_given_up(engine, made, node, monkeypatch):
     """Only so many containers are started at a time: one must not wait for ever. Another one is tried."""
     monkeypatch.setattr(links, "ANSWER_S", 0.05)
-    monkeypatch.setattr(links, "host_load", lambda: 2.0)
+    monkeypatch.setattr("edgebed.core.patience.threads_a_core", lambda: 2.0)
 
     engine.nexts = ['{"problem":"the kernel refuses"}\n', ""]
     with pytest.raises(InfrastructureError, match=r"has said nothing for 0\.1 s, and this machine is busy: 2 threads"):

@@ -106,6 +106,10 @@ class ContainerLauncher:
         self.hosts = HostWatch(self.engines, self._host_lost, self._host_back)
         note_containers(addresses)
         try:
+            with explained("the engine"):
+                self.parents = {
+                    host: limits.cgroup_parent(client.info()) for host, client in self.engines.clients.items()
+                }
             self.site: Site = find_site(self.engines, run, plan.trial)
             try:
                 self.volume = self._volume(server_log)
@@ -122,8 +126,6 @@ class ContainerLauncher:
         self.notes = tuple(self.links.mechanisms.notes(plan))
         self.host = self.site.host
         self.numbers = _numbers(plan)
-        with explained("the engine"):
-            self.parents = {host: limits.cgroup_parent(client.info()) for host, client in self.engines.clients.items()}
         self.starting = {host: threading.BoundedSemaphore(STARTERS) for host in self.engines.clients}
         self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 

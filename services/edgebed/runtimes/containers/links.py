@@ -19,7 +19,7 @@ import requests
 from docker.errors import DockerException
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
-from edgebed.core.patience import host_load, load_text, patient_s
+from edgebed.core.patience import patience
 from edgebed.core.plan import Injection, NodePlan, Plan
 from edgebed.core.records import Clock
 from edgebed.emulation.means import NO_NETEM, Mechanisms
@@ -34,6 +34,7 @@ COMMAND = ("python", "-m", "edgebed.emulation.shaping")
 ANSWER_S = 30.0
 """Within which a helper on an idle machine has answered for certain."""
 TRIES = 2
+SILENT = "the helper that sets the link has said nothing"
 
 
 class SilentHelperError(InfrastructureError):
@@ -65,15 +66,16 @@ class Helper:
 
         Raises InfrastructureError where that fails.
         """
+        waits_s, waited = patience(ANSWER_S)
         try:
             self.say(HelperChange(injection, number))
-            while answer := self.answers.get(timeout=patient_s(ANSWER_S, host_load())):
+            while answer := self.answers.get(timeout=waits_s):
                 if answer.done == number:  # else an answer that came too late
                     if answer.problem:
                         raise InfrastructureError(answer.problem)
                     return
         except queue.Empty as error:
-            raise InfrastructureError(_silent()) from error
+            raise InfrastructureError(f"{SILENT} {waited}") from error
         except OSError as error:
             raise InfrastructureError(_ended(self.talk)) from error
         self.answers.put(None)
@@ -252,10 +254,11 @@ def _is_running(client: docker.DockerClient, container: str) -> bool:
 
 def _heard(talk: Conversation) -> HelperReply:
     """The next answer of a helper. Raises InfrastructureError if that is a problem; SilentHelperError without any."""
+    waits_s, waited = patience(ANSWER_S)
     try:
-        line = talk.hear(patient_s(ANSWER_S, host_load()))
+        line = talk.hear(waits_s)
     except TimeoutError as error:
-        raise SilentHelperError(_silent()) from error
+        raise SilentHelperError(f"{SILENT} {waited}") from error
     if not line:
         raise InfrastructureError(f"{_ended(talk)}. Is its image of this code? scripts/build-images builds it")
     answer = msgspec.json.decode(line, type=HelperReply)
@@ -270,11 +273,6 @@ def _next_answer(talk: Conversation) -> HelperReply | None:
         if line := talk.hear():
             return msgspec.json.decode(line, type=HelperReply)
     return None
-
-
-def _silent() -> str:
-    now = host_load()
-    return f"the helper that sets the link has said nothing for {patient_s(ANSWER_S, now):.3g} s{load_text(now)}"
 
 
 def _ended(talk: Conversation) -> str:

@@ -20,7 +20,7 @@ import zmq
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.linux import allow_open_files
-from edgebed.core.patience import host_load
+from edgebed.core.patience import threads_a_core
 from edgebed.core.plan import Injection
 from edgebed.emulation.outside.lookout import Outside
 from edgebed.emulation.outside.looks import Sight
@@ -289,7 +289,8 @@ class LiveController:
         for ordered in self.control.orders() if self.control else ():
             self._handle(ordered)
         for due in self.timers.due(self.now):
-            self._handle(msgspec.structs.replace(due, load=host_load()) if isinstance(due, Woken) else due)
+            is_start = isinstance(due, Woken) and self.heart.phase is Phase.LAUNCHED
+            self._handle(msgspec.structs.replace(due, load=threads_a_core()) if is_start else due)
         if self.now() >= self.next_check_s and received < RECEIVED_AT_ONCE:  # no heartbeat waits to be read
             self._check()
         if self.interruptions and not self.watch.interrupted:
@@ -416,9 +417,11 @@ class LiveController:
             self._complain(f"{report.sender} reports more than a {role} may", count=len(report.records))
             return []
         owed = [each for each in report.records if self._is_owed(event.peer, report.sender, each[1])]
-        if late := [t for t, _ in owed if not is_timely(t, now)]:
-            self._complain(f"{report.sender} reports something of {late[0]:g} s, at {now:.0f} s", count=len(late))
-        return [each for each in owed if is_timely(each[0], now)]
+        timely = [each for each in owed if is_timely(each[0], now)]
+        if late := len(owed) - len(timely):
+            first = next(t for t, _ in owed if not is_timely(t, now))
+            self._complain(f"{report.sender} reports something of {first:g} s, at {now:.0f} s", count=late)
+        return timely
 
     def _tell_durable(self) -> None:
         """Tell the server what the journal has of its log; with `fsync` the disk has it, too."""

@@ -163,8 +163,8 @@ class Guard:
     def _end_beyond(self, door: Door, here: list[int]) -> None:
         """End connections of which no message was ever taken, the last first, where a door has too many in all."""
         silent = [number for number in here if not self.connections[number].has_spoken]
-        beyond = max(0, len(here) - door.most)
-        if ended := [number for number in silent[len(silent) - min(beyond, len(silent)) :] if self._abort(number)]:
+        kept = max(0, len(silent) - max(0, len(here) - door.most))
+        if ended := [number for number in silent[kept:] if self._abort(number)]:
             door.ended.append(f"ended: {len(ended)} of more than {door.most} connections, which said nothing")
 
     def _look_at_all(self) -> None:

@@ -20,7 +20,7 @@ from docker.errors import ImageNotFound
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.hosts import EngineAddress
-from edgebed.core.patience import host_load, load_text, patient_s
+from edgebed.core.patience import patience
 from edgebed.emulation.orders import HelperReply
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import connected, conversing, explained
@@ -105,11 +105,11 @@ class _Visit:
         )["Id"]
         with conversing(self.client, made) as talk:
             api.start(made)
+            waits_s, waited = patience(ANSWER_S)
             try:
-                line = talk.hear(patient_s(ANSWER_S, host_load()))
+                line = talk.hear(waits_s)
             except TimeoutError as error:
-                waited_s, busy = patient_s(ANSWER_S, host_load()), load_text(host_load())
-                raise InfrastructureError(f"nothing was heard for {waited_s:.3g} s{busy}") from error
+                raise InfrastructureError(f"nothing was heard {waited}") from error
             if not line:
                 words = talk.complaints.decode(errors="replace").strip().rpartition("\n")[2]
                 raise InfrastructureError(
