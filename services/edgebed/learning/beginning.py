@@ -1,16 +1,13 @@
 """What a trial's nodes begin with: the model as its author's function makes it in the controller, and nowhere else.
 
 So pretrained weights reach every node from one place: what is trained by way of the server, what is constant with a
-node's data.
+node's data. What builds a model is imported with the first one: a scenario is refused without.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.plan import NodePlan, Plan
-from edgebed.learning import weights
-from edgebed.learning.models import registry as models
-from edgebed.learning.models.layers import joined, layers_of
 
 
 class Beginning:
@@ -18,6 +15,9 @@ class Beginning:
 
     def __init__(self, plan: Plan) -> None:
         """Build the model; ScenarioError if that fails."""
+        from edgebed.learning import weights
+        from edgebed.learning.models import registry as models
+
         self._task = plan.nodes[0].task
         self._model = models.initial_model(self._task, plan.seed)
         self.theta = weights.flat(self._model)
@@ -29,6 +29,9 @@ class Beginning:
         """(c,) bytes of the constants that the node needs, as in weights.py; none for a node without layers."""
         if node.role not in ("worker", "evaluator"):
             return np.zeros(0, np.uint8)
+        from edgebed.learning import weights
+        from edgebed.learning.models.layers import joined, layers_of
+
         layers = (node.shard.first, node.shard.end) if node.shard else None
         if layers not in self._packed:
             self._packed[layers] = weights.packed(

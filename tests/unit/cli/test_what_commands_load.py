@@ -95,6 +95,15 @@ def test_built_in_models_and_data_are_planned_without_torch(modules, tmp_path, c
     assert modules(command, path) & (HEAVY | {"rich", "urllib.request"}) == set()
 
 
+@pytest.mark.parametrize("command", ["run", "sweep", "agree", "validate", "plan"])
+def test_a_mistake_in_a_scenario_or_an_option_is_refused_without_torch(modules, tmp_path, command):
+    """Whose import takes longer than a user should wait to learn of a misspelt key."""
+    path = tmp_path / "tiny.yaml"
+    path.write_text(SCENARIO.replace("DATA", "digits").replace("MODEL", "small").replace("METHOD", "asgd"))
+
+    assert "torch" not in modules(command, path, "--set", "flet.edge.count=3", ends_with=2)
+
+
 def test_rows_of_a_paper_are_listed_without_what_runs_them(modules):
     """With their cells, whose scenarios are read."""
     assert modules("reproduce", "hardy2017", "--list") & HEAVY == set()

@@ -14,11 +14,10 @@ times, and with others it would be another run.
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compressor import Compressor, StepContext
@@ -28,10 +27,11 @@ from edgebed.core.host import machine
 from edgebed.core.plan import Method, Part, Task
 from edgebed.core.units import format_duration
 from edgebed.journal.run_folder import write_atomically
-from edgebed.learning.models import registry as models
-from edgebed.learning.network import Network
 from edgebed.planning.planning import PlannedTrial
 from edgebed.wire.tensors import decode_pieces, encode_pieces
+
+if TYPE_CHECKING:
+    from edgebed.learning.network import Network
 
 FILE = "costs.json"
 ROUNDS, WARM_UP = 12, 3
@@ -112,6 +112,8 @@ def with_costs(trial: PlannedTrial, costs: Costs, say: Callable[[str], None]) ->
             f"{FILE}: the times in it are of another processor, {costs.cpu}, and {trial.plan.trial} has none yet; "
             f"remove the file to measure all on this one, {here}"
         )
+    import torch  # takes seconds; a sweep with a mistake is refused without
+
     say(f"measuring what {trial.plan.trial} takes on one thread …")
     torch.set_num_threads(1)
     return _with(msgspec.structs.replace(costs, cpu=here), trial)
@@ -178,6 +180,8 @@ def _is_same(measured: Part, part: Part) -> bool:
 
 def _with(costs: Costs, trial: PlannedTrial) -> Costs:
     """The costs with those that this trial needs."""
+    from edgebed.learning.network import Network  # loads torch
+
     task, method, data = _of(trial)
     positions = next(iter(trial.parts.values()))
     network = Network(task, trial.data.train_x[positions], trial.data.train_y[positions])
@@ -202,8 +206,10 @@ def _with(costs: Costs, trial: PlannedTrial) -> Costs:
     return costs
 
 
-def _gradients(network: Network, task: Task, examples: int, seed: int) -> tuple[list[Floats], float]:
+def _gradients(network: "Network", task: Task, examples: int, seed: int) -> tuple[list[Floats], float]:
     """Gradients, (n,) each, and the median of the seconds that one takes."""
+    from edgebed.learning.models import registry as models
+
     rng, theta = np.random.default_rng(seed), models.initial_parameters(task, seed)
     vectors, taken_s = [], []
     for _ in range(WARM_UP + ROUNDS):
