@@ -46,9 +46,9 @@ from edgebed.runtimes.containers.site import Site, find_site
 
 STARTERS = 4
 CONNECTIONS_A_NODE = 4  # its thread, its output, its helper, and what is done to it
-ATTACH_TRIES = 3
-NOT_ATTACHED = "deadline exceeded"
-"""End of an error: a swarm's manager has 20 s to let another host's container into an overlay, and may be busy."""
+TRIES = 3
+"""How often a container is started where the engine fails at it: one that is busy does, and so does the manager of a
+swarm, which has 20 s to let another host's container into an overlay."""
 LauncherEvent = NodeStarted | NodeExited | Injected
 _MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
 
@@ -250,7 +250,7 @@ class ContainerLauncher:
         node = life.node
         try:
             with explained(f"the container of {node.node}{f' on host {node.host}' if node.host else ''}"):
-                self._live_attached(life, controller_address, secret)
+                self._from_start_to_end(life, controller_address, secret)
         except EdgebedError as error:
             self._failed(life, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the controller must hear of it
@@ -261,31 +261,14 @@ class ContainerLauncher:
         if not self.closing.is_set() and self.hosts.answers(life.node.host) and life.end():
             self._complain(error)
 
-    def _live_attached(self, life: "Life", controller_address: str, secret: str) -> None:
-        """Manage a container; where the swarm did not let it into a network in time, another one."""
-        for tries_left in reversed(range(ATTACH_TRIES)):
-            try:
-                return self._from_start_to_end(life, controller_address, secret)
-            except APIError as error:
-                if NOT_ATTACHED not in str(error) or not tries_left or self.closing.is_set():
-                    raise
-        return None
-
     def _from_start_to_end(self, life: "Life", controller_address: str, secret: str) -> None:
-        node, client = life.node, self.engines.of(life.node)
+        node = life.node
         with ExitStack() as stack:
             with self.starting[node.host]:
-                if self.closing.is_set():
+                started = self._start(node, controller_address, secret, stack)
+                if started is None:
                     return
-                made = self._create(node, self.relaying.address(controller_address), secret)
-                stack.callback(remove_container, client, made)
-                output = stack.enter_context(attached(client, made))
-                if self.closing.is_set():
-                    return
-                container = Container(client, self.links, node, self.numbers[node.node], made, self._tell)
-                stack.callback(container.close)
-                self.containers[node.node] = container  # the node may be built before the engine says that it runs
-                client.api.start(made)
+                container, output = started
                 self._tell(NodeStarted(node.node))
                 container.set_link()
             log = self.log_folder / f"{node.node}.log"
@@ -294,9 +277,45 @@ class ContainerLauncher:
                 for part in output:
                     file.write(part)
             container.end()
-            how = self._how_it_ended(node, made, log, begins_at)
+            how = self._how_it_ended(node, container.id, log, begins_at)
             if life.end():
                 self._tell(NodeExited(node.node, how))
+
+    def _start(
+        self, node: NodePlan, controller_address: str, secret: str, stack: ExitStack
+    ) -> tuple[Container, Iterator[bytes]] | None:
+        """Start a node's container, which `stack` removes; return it with its output, or None once the run is closing.
+
+        Where the engine fails at it, another one is started.
+        """
+        for tries_left in reversed(range(TRIES)):
+            try:
+                with ExitStack() as trying:
+                    started = self._started(node, controller_address, secret, trying)
+                    stack.enter_context(trying.pop_all())
+                    return started
+            except APIError as error:
+                if not error.is_server_error() or not tries_left or self.closing.is_set():
+                    raise
+                say(f"the engine did not start {node.node}, which is tried again: {error.explanation or error}")
+        raise AssertionError("the last try starts or fails")
+
+    def _started(
+        self, node: NodePlan, controller_address: str, secret: str, stack: ExitStack
+    ) -> tuple[Container, Iterator[bytes]] | None:
+        if self.closing.is_set():
+            return None
+        client = self.engines.of(node)
+        made = self._create(node, self.relaying.address(controller_address), secret)
+        stack.callback(remove_container, client, made)
+        output = stack.enter_context(attached(client, made))
+        if self.closing.is_set():
+            return None
+        container = Container(client, self.links, node, self.numbers[node.node], made, self._tell)
+        stack.callback(container.close)
+        self.containers[node.node] = container  # the node may be built before the engine says that it runs
+        client.api.start(made)
+        return container, output
 
     def _volume(self, server_log: Path) -> str:
         """The volume of the server's log; empty where it keeps none."""

@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 import docker
 import msgspec
 import requests
-from docker.errors import DockerException
+from docker.errors import APIError, DockerException
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.patience import patience
@@ -126,9 +126,13 @@ class Links:
         It `stays` in any case where the link will change. Raises InfrastructureError where the link cannot be set. The
         helper is to be released with its node.
         """
+        stays = stays or node.changeable or bool(node.link.changes)
         for tries_left in reversed(range(TRIES)):
-            with suppress(*([SilentHelperError] if tries_left else [])):
-                return self._set(node, number, container, stays=stays or node.changeable or bool(node.link.changes))
+            try:
+                return self._set(node, number, container, stays=stays)
+            except (SilentHelperError, APIError) as error:
+                if not tries_left or not (isinstance(error, SilentHelperError) or error.is_server_error()):
+                    raise
         raise AssertionError("the last try answers or fails")
 
     def _set(self, node: NodePlan, number: int, container: str, *, stays: bool) -> Helper:
