@@ -151,8 +151,10 @@ def sorted_by(runs: Iterable[RunOverview], order: str) -> list[RunOverview]:
 def chosen_by(runs: Iterable[RunOverview], words: Sequence[str], results: Sequence[str]) -> list[RunOverview]:
     """The runs in whose line every word is found, whatever its case, and that have one of the results, if any is given.
 
-    ScenarioError for a result that there is not.
+    ScenarioError for a word of nothing, which every line has, and for a result that there is not.
     """
+    if not all(word.strip() for word in words):
+        raise ScenarioError("WORD: one is empty, which would mean every run; leave it out, or say what the runs have")
     for result in results:
         if result not in RESULTS:
             raise ScenarioError(f"--result: {result!r} is none of {', '.join(RESULTS)}")

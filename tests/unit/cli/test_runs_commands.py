@@ -266,6 +266,20 @@ def test_prune_says_what_it_lacks(edgebed: Command, root: Path, words: str, said
     assert err.startswith(f"error: {said}")
 
 
+@pytest.mark.parametrize("word", ["", " ", "\t\n"])
+@pytest.mark.parametrize("command", [("ls",), ("prune",), ("prune", "--yes"), ("prune", "noted", "--yes")])
+def test_a_word_of_nothing_means_no_run(edgebed: Command, root: Path, command: tuple[str, ...], word: str) -> None:
+    """A variable that was not set in a script would remove all that is there."""
+    folder = over(root, note="noted")
+    code, out, err = edgebed(*command, word)
+
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: WORD: one is empty, which would mean every run; leave it out, or say what the runs have\n"
+    )
+    assert folder.path.is_dir()
+
+
 def test_a_log_on_an_engine_is_named(edgebed: Command, root: Path) -> None:
     """It lies in none of the run's files."""
     folder = over(root)
