@@ -150,13 +150,16 @@ def test_the_citation_is_of_this_version():
 
 @pytest.fixture
 def gate(tmp_path):
-    """Runs the action's step in an empty folder with this environment's edgebed; gives the result and its outputs."""
+    """Runs the action's step with this environment's edgebed, each time another of one job, which share its folders.
+
+    Gives the result and the step's outputs.
+    """
     warm_environment(tmp_path / "temp/edgebed")
     folder, outputs = tmp_path / "empty", tmp_path / "outputs"
     folder.mkdir()
-    outputs.touch()
 
     def run(scenario: str, *sets: str) -> tuple[subprocess.CompletedProcess[str], str]:
+        outputs.write_text("")
         done = run_script(
             script_of(ACTION, "Run the scenario"),
             folder,
@@ -165,7 +168,6 @@ def gate(tmp_path):
             SETS="".join(f"{each}\n" for each in sets),
             RUNNER_TEMP=str(tmp_path / "temp"),
             GITHUB_OUTPUT=str(outputs),
-            EDGEBED_RUNS_DIR=str(tmp_path / "temp/edgebed-runs"),
         )
         return done, outputs.read_text()
 
@@ -180,8 +182,22 @@ def test_the_gate_ends_as_the_expectations_decide(gate, expected, code, tmp_path
     done, outputs = gate("quickstart", "variants={asgd: {method: asgd}}", *few)
 
     assert done.returncode == code, done.stderr
-    assert outputs == f"run={tmp_path}/temp/edgebed-runs/quickstart/0001\n"
-    assert (tmp_path / "temp/edgebed-runs/quickstart/0001/report.html").is_file()
+    folder = Path(outputs.removeprefix("run=").removesuffix("\n"))
+    assert (folder.parts[-2:], folder.is_relative_to(tmp_path / "temp")) == (("quickstart", "0001"), True)
+    assert (folder / "report.html").is_file()
+
+
+@pytest.mark.slow
+def test_each_step_of_a_job_has_its_own_run(gate):
+    """Whatever its name, and whatever steps before it have left, which all share the job's temporary folder."""
+    few = ("variants={asgd: {method: asgd}}", "stop.updates=10", "evaluation.every=5 updates")
+    names = ("zebra", "ant")
+    found = [gate("quickstart", f"name={name}", *few)[1] for name in names]
+
+    assert [each.removesuffix("\n").rpartition("/edgebed-runs.")[2].partition("/")[2] for each in found] == [
+        f"{name}/0001" for name in names
+    ]
+    assert gate("quikstart")[1] == ""
 
 
 def test_the_gate_ends_with_two_for_a_mistake(gate):
