@@ -77,6 +77,27 @@ def test_a_script_that_hands_options_on_says_whose_they_are(ask, name):
     assert OPTIONS_OF_OTHERS[name] in ask(name, "--help").stdout
 
 
+def test_the_demo_refuses_an_option_before_it_sets_anything_up(ask, tmp_path):
+    """Where there is an environment that knows what `edgebed run` has."""
+    edgebed = tmp_path / "none/bin/edgebed"
+    edgebed.parent.mkdir(parents=True)
+    edgebed.write_text(f'#!/bin/sh\nexec {sys.executable} -m edgebed "$@"\n')
+    edgebed.chmod(0o755)
+
+    done = ask("demo", "--no-such-option")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No such option: --no-such-option" in done.stderr
+
+
+def test_a_document_that_there_is_not_is_refused(ask):
+    """As a wrong use."""
+    done = ask("check-docs", "extra")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no such document: extra" in done.stderr
+
+
 def test_a_second_argument_is_not_taken_for_nothing():
     """Also after an option that there is."""
     for name, first in (("setup", "--dev"), ("build-images", "--offline")):

@@ -274,9 +274,7 @@ def test_a_word_of_nothing_means_no_run(edgebed: Command, root: Path, command: t
     code, out, err = edgebed(*command, word)
 
     assert (code, out) == (2, "")
-    assert err == (
-        "error: WORD: one is empty, which would mean every run; leave it out, or say what the runs have\n"
-    )
+    assert err == ("error: WORD: one is empty, which would mean every run; leave it out, or say what the runs have\n")
     assert folder.path.is_dir()
 
 
