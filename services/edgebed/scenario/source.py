@@ -32,10 +32,10 @@ OBJECTS = (("task", "model"), ("task", "data"))
 """Last keys of the paths whose values may be functions or classes in Python; a file has their import paths."""
 WIDTH = 120
 """Columns of a file that edgebed writes."""
-NESTED_MAX = 100
-"""Brackets that may be open at a time, and lists in lists on one line: the parser takes minutes for thousands."""
+NESTED_MAX = 64
+"""Lists and mappings in each other; brackets, and lists in lists on one line, are counted before they are parsed, which
+takes minutes for thousands."""
 TOO_DEEP = f"more than {NESTED_MAX} lists or mappings in each other; a scenario is 6 deep"
-MAX_DEPTH = 64  # a scenario is 6 deep; more is an alias that contains itself
 TREES_KEPT = 32
 """Files that are not parsed again while they stay as they are."""
 REPEATED_MAX = 100_000
@@ -258,9 +258,8 @@ def _in_view() -> str:
 
 
 def _node(value: object, place: Place, key_place: Place, path: tuple[str, ...]) -> SourceNode:
-    if len(path) > MAX_DEPTH:
-        where = Location(place, (*path[:3], "..."))
-        raise ScenarioError(where.problem("nested too deep; does an alias contain itself?"))
+    if len(path) >= NESTED_MAX and isinstance(value, Mapping | list | tuple):
+        raise ScenarioError(Location(place, (*path[:3], "...")).problem(f"{TOO_DEEP}."))
     if isinstance(value, Mapping):
         children: Any = {}
         for key, child in value.items():

@@ -227,10 +227,10 @@ def test_each_mistake_has_its_message_and_its_place(problems, good, old, new, me
         (b"name: a\nseed: \xff\n", "s.yaml:2: not UTF-8 text (byte 0xff); save it as UTF-8"),
         (b"name: a\nseed: \x00\n", "s.yaml:2: not YAML: it holds the control character 0x00"),
         (b"name: !python/name:os.system x\n", "s.yaml:1:7: name: YAML tags"),
-        (b"name: " + b"[" * 20_000 + b"]" * 20_000, "s.yaml:1:107: more than 100 lists or mappings in each other"),
-        (b"name: a\nstop: " + b"{ a: " * 5_000, "s.yaml:2:507: more than 100 lists or mappings in each other"),
-        (b"name:\n  " + b"- " * 5_000 + b"a\n", "s.yaml:2:1: more than 100 lists or mappings in each other"),
-        (b"".join(b" " * k + b"a:\n" for k in range(2_000)), "s.yaml: more than 100 lists or mappings in each other"),
+        (b"name: " + b"[" * 20_000 + b"]" * 20_000, "s.yaml:1:71: more than 64 lists or mappings in each other"),
+        (b"name: a\nstop: " + b"{ a: " * 5_000, "s.yaml:2:327: more than 64 lists or mappings in each other"),
+        (b"name:\n  " + b"- " * 5_000 + b"a\n", "s.yaml:2:1: more than 64 lists or mappings in each other"),
+        (b"".join(b" " * k + b"a:\n" for k in range(2_000)), "s.yaml: more than 64 lists or mappings in each other"),
     ],
 )
 def test_a_file_that_is_no_scenario_at_all_is_refused_with_its_line(tmp_path, monkeypatch, content, message):
@@ -242,6 +242,35 @@ def test_a_file_that_is_no_scenario_at_all_is_refused_with_its_line(tmp_path, mo
         load_scenario("s.yaml")
 
     assert str(caught.value).startswith(message)
+
+
+@pytest.mark.parametrize("form", ["brackets", "block", "dashes", "both", "python"])
+@pytest.mark.parametrize("levels", [64, 65, 66, 99, 100, 101, 150])
+def test_one_limit_holds_for_what_is_nested_however_it_is_written(tmp_path, monkeypatch, good, form, levels):
+    """And where it is passed, the text says that it is: nothing is said of aliases where there is none."""
+    monkeypatch.chdir(tmp_path)
+    inside = levels - 1  # the file is a mapping itself
+    half = inside // 2
+    texts = {
+        "brackets": "[" * inside + "1" + "]" * inside,
+        "block": "".join(f"\n{' ' * (k + 1)}a:" for k in range(inside)) + " 1",
+        "dashes": "\n  " + "- " * inside + "1",
+        "both": "".join(f"\n{' ' * (k + 1)}a:" for k in range(half))
+        + " "
+        + "[" * (inside - half)
+        + "]" * (inside - half),
+        "python": "",
+    }
+    value = 1
+    for _ in range(inside):
+        value = [value]
+    (tmp_path / "s.yaml").write_text(f"{good}what: {texts[form]}\n")
+
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario({"what": value} if form == "python" else "s.yaml")
+
+    assert ("more than 64 lists or mappings in each other; a scenario is 6 deep." in str(caught.value)) == (levels > 64)
+    assert "alias" not in str(caught.value)
 
 
 def test_a_missing_file_is_refused_with_the_scenarios_beside_it(scenario_file, good):
