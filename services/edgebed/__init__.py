@@ -6,14 +6,12 @@ there are. `edgebed.compare(runs)` sets finished runs against each other; `edgeb
 `edgebed.reproduce(paper)` and `edgebed.sweep(scenario)` are studies of many runs. `edgebed.to_pandas(runs, table)` has
 their numbers as a data frame, `edgebed.figures(run, folder)` their charts as files. A mistake of the user's raises an
 `edgebed.ScenarioError`, any other failure another `edgebed.EdgebedError`. All are imported when first used, so that a
-node of the fleet does not pay for them.
+node of the fleet does not pay for them, and Ctrl-C finds the command line ready.
 """
 
 import importlib
 import os
 from typing import TYPE_CHECKING, Any
-
-from edgebed.core.package import VERSION
 
 if TYPE_CHECKING:
     from edgebed.core.errors import EdgebedError as EdgebedError
@@ -36,11 +34,12 @@ if TYPE_CHECKING:
     from edgebed.running.results import runs as runs
     from edgebed.studies.comparison.comparison import Comparison as Comparison
 
+    __version__: str
+
 # Torch computes with one thread in every process of edgebed. On arm64 a library of torch's keeps the number that OpenMP
 # has when it is loaded, whatever `torch.set_num_threads` says later, and then a process forked from this one hangs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-__version__ = VERSION
 HOMES = {
     "Comparison": "edgebed.studies.comparison.comparison",
     "EdgebedError": "edgebed.core.errors",
@@ -68,6 +67,8 @@ __all__ = ["__version__", *HOMES]  # noqa: PLE0604 - strings, all of them
 
 def __getattr__(name: str) -> Any:
     """Import a name at its first use."""
+    if name == "__version__":
+        return importlib.import_module("edgebed.core.package").VERSION
     if name not in HOMES:
         raise AttributeError(f"module 'edgebed' has no attribute {name!r}")
     return getattr(importlib.import_module(HOMES[name]), name)

@@ -10,7 +10,11 @@ from finished_runs import RISING, finished_run
 from quick_runs import run as run_quickly
 
 import edgebed
+from edgebed.core.plan import Plan
+from edgebed.journal.overview import chosen_by, overview_of
 from edgebed.journal.run_folder import RunFolder
+from edgebed.journal.summary import TrialSummary
+from edgebed.journal.trial_state import TrialStatus
 from edgebed.learning.network import Network
 from edgebed.running.results import Run
 from edgebed.running.run import without_report, write_results
@@ -91,7 +95,56 @@ def test_whoever_asks_twice_waits_for_no_code_at_all(
 
     assert len(calls) == 7
     assert run.folder.summary.exists()
+    assert (run.exit_code, run.summary.result) == (130, "interrupted")
     assert run.can_be_resumed
+
+
+class Pressing:
+    """Somebody who presses Ctrl-C as one of the trials begins, or is over."""
+
+    def __init__(self, when: str, trial: str) -> None:
+        self.when, self.trial = when, trial
+
+    def trial_started(self, plan: Plan) -> None:
+        """A trial begins."""
+        self._at("begins", plan.trial)
+
+    def update(self, status: TrialStatus) -> None:
+        """It goes on."""
+
+    def trial_ended(self, summary: TrialSummary) -> None:
+        """It is over."""
+        self._at("is over", summary.trial)
+
+    def _at(self, when: str, trial: str) -> None:
+        if (when, trial) == (self.when, self.trial):
+            pressed()
+
+
+@pytest.mark.parametrize(
+    ("when", "trial", "outcomes"),
+    [
+        ("begins", "one", {"one": "interrupted"}),
+        ("is over", "one", {"one": "completed", "two": "interrupted"}),
+        ("begins", "two", {"one": "completed", "two": "interrupted"}),
+    ],
+)
+def test_an_interruption_while_nothing_trains_is_said_and_recorded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], when: str, trial: str, outcomes: dict[str, str]
+) -> None:
+    """Nobody could end that in order; lists find the run by it, and it can be resumed."""
+    asgd = {"name": "long", "method": "asgd", "variants": {"one": {}, "two": {}}}
+    with pytest.raises(KeyboardInterrupt):
+        run_quickly(SCENARIO | asgd, runtime="simulation", runs_dir=tmp_path, progress=Pressing(when, trial))
+    run = edgebed.load("long", runs_dir=tmp_path)
+
+    assert {name: each.summary.outcome for name, each in run.trials.items()} == outcomes
+    assert run.trials[[*outcomes][-1]].summary.reason == "the user ended the run"
+    assert (run.exit_code, run.summary.result) == (130, "interrupted")
+    assert chosen_by([overview_of(run.folder)], [], ["interrupted"])
+    assert capsys.readouterr().err == "to resume: edgebed resume long/0001\n"
+    again = edgebed.resume("long", runs_dir=tmp_path, processes=1)
+    assert (again.exit_code, [each.summary.updates for each in again.trials.values()]) == (0, [6, 6])
 
 
 def test_two_signals_at_once_are_one(gradients: Gradients, tmp_path: Path) -> None:

@@ -4,12 +4,15 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import typer
 from typer._click.core import Command as AnyCommand
 from typer._click.core import Context
 from typer._click.formatting import HelpFormatter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from edgebed.cli.as_typed import take_as_typed
+from edgebed.cli.options import INTERRUPTED
+from edgebed.core.console import say
 
 TYPED = {Path: "PATH", int: "N", str: "TEXT"}
 """What stands for a value of a type in help."""
@@ -106,7 +109,15 @@ class Command(_Shared, TyperCommand):
 
 
 class Group(_Shared, TyperGroup):
-    """A group of commands whose help shows what is typed."""
+    """A group of commands whose help shows what is typed, and of which no interruption is silent."""
+
+    def invoke(self, ctx: Context) -> Any:
+        """Run a command; one that Ctrl-C has ended, and that says nothing of that itself, is said to be interrupted."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            say("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
 
 
 def tidy(params: Iterable[Any]) -> None:

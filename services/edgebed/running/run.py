@@ -22,6 +22,7 @@ from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.package import fingerprint
 from edgebed.core.plan import Plan
+from edgebed.core.records import Ended
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_mechanisms
 from edgebed.journal.journal import JournalWriter
@@ -34,6 +35,8 @@ from edgebed.planning.link_warnings import check_links
 from edgebed.planning.memory import check_caps
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.roles.control.controller import ResumedTrial
+from edgebed.roles.control.ending import BY_USER
+from edgebed.roles.control.name import NAME as CONTROLLER
 from edgebed.running.results import Run, Trial
 from edgebed.runtimes.hosting import TrialHost
 from edgebed.runtimes.runtime import runtime_of
@@ -214,13 +217,34 @@ def run_trials(
     progress: ProgressLike | None,
     pasts: Mapping[str, ResumedTrial | None] = MappingProxyType({}),
 ) -> None:
-    """Run trials one after the other, as long as they complete; `pasts` has the past of those that are resumed."""
+    """Run trials one after the other, as long as they complete; `pasts` has the past of those that are resumed.
+
+    KeyboardInterrupt where the user ends what cannot end in order; the journal says so.
+    """
     host.run = folder.name
+    try:
+        for trial in planned:
+            name = trial.plan.trial
+            folder.trial_begins(name)
+            if not _run_trial(trial, folder.trial(name), host, progress, pasts.get(name)):
+                break
+    except KeyboardInterrupt:
+        with contextlib.suppress(EdgebedError):
+            _journal_interruption(planned, folder)
+        raise
+
+
+def _journal_interruption(planned: Sequence[PlannedTrial], folder: RunFolder) -> None:
+    """Journal that the user ended the run where no trial says so: in the first that has not run to its end."""
     for trial in planned:
-        name = trial.plan.trial
-        folder.trial_begins(name)
-        if not _run_trial(trial, folder.trial(name), host, progress, pasts.get(name)):
-            break
+        begun = folder.trial(trial.plan.trial)
+        series = Trial(begun).series
+        if series.ended is None:
+            begun.make(trial.plan)
+            with JournalWriter(begun.journal) as journal:
+                journal.write(series.length_s, CONTROLLER, Ended(outcome="interrupted", reason=BY_USER))
+        if not series.ran_to_end:
+            return
 
 
 def holding(folder: RunFolder) -> contextlib.ExitStack:
@@ -241,12 +265,14 @@ def working_on(folder: RunFolder, report: ReportWriter, hold: contextlib.ExitSta
         try:
             yield
             folder.add_wall_time(time.monotonic() - began_s)
-        except (EdgebedError, KeyboardInterrupt):
+        except (EdgebedError, KeyboardInterrupt) as error:
             with contextlib.suppress(EdgebedError):
                 folder.add_wall_time(time.monotonic() - began_s)
             hold.close()
             with contextlib.suppress(EdgebedError):  # worth reading, if it can be written
-                write_results(folder, report)
+                result = write_results(folder, report)
+                if isinstance(error, KeyboardInterrupt) and result.can_be_resumed:
+                    say(f"to resume: edgebed resume {folder.name}")
             raise
 
 

@@ -55,6 +55,13 @@ def modules(tmp_path):
     return call
 
 
+def test_ctrl_c_is_understood_before_anything_is_loaded(modules):
+    """The package itself loads nothing of its own, and so nothing that takes a while."""
+    code = 'import sys, edgebed.__main__\nsys.stderr.write("loaded: " + " ".join(sorted(sys.modules)))'
+
+    assert {name for name in modules(code=code) if name.startswith("edgebed.")} == {"edgebed.__main__"}
+
+
 @pytest.fixture
 def runs(tmp_path):
     """A finished run."""

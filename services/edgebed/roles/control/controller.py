@@ -22,7 +22,7 @@ from edgebed.core.plan import Plan
 from edgebed.core.records import AtWork, Clock, Continued, Evaluated, Finished, Node, Step, Traffic, Update
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.director import Director
-from edgebed.roles.control.ending import GRACE_S, Ending
+from edgebed.roles.control.ending import BY_USER, GRACE_S, Ending
 from edgebed.roles.control.evaluations import Evaluations
 from edgebed.roles.control.health import MISSED_MAX, Health
 from edgebed.roles.control.injector import Injector
@@ -167,7 +167,7 @@ class Controller:
         if isinstance(event, Interrupted):
             if self.phase is Phase.ENDING and self.ending.outcome != "interrupted":
                 return self._unless_awaited(self.ending.stop_all(0.0, now))
-            return self._end("interrupted", "the user ended the run", now)
+            return self._end("interrupted", BY_USER, now)
         raise unexpected(self, event)
 
     # --- nodes come, and training starts ------------------------------------------------------------------------

@@ -12,6 +12,8 @@ from edgebed.wire import messages
 
 GRACE_S = 5.0  # for nodes to say goodbye, after they may have lingered; one that was frozen or killed never does
 GRACE_A_NODE_S = 0.02  # hundreds of nodes on two cores cannot all have said it in five seconds
+BY_USER = "the user ended the run"
+"""Why a trial was interrupted."""
 
 
 class Ending:
