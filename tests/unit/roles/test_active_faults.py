@@ -98,7 +98,27 @@ def test_faults_are_triggered_by_time_by_updates_and_by_points(schedule):
     assert due(schedule.updated(26, 3.0)) == []
     steps = list(schedule.reached(Reached(sender="edge-0", fault=3, step=7), 4.0))
     assert [(each.waiting, each.trigger) for each, _ in steps] == [("edge-0", "before-push 7"), ("", "before-push 7")]
-    assert list(schedule.reached(Reached(sender="edge-0", fault=4, step=7), 4.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("node", "place"),
+    [("edge-0", 0), ("edge-0", 1), ("edge-1", 3), ("edge-0", 4), ("edge-0", 2**53)],
+    ids=["a time", "an update", "another's", "none", "none by far"],
+)
+def test_a_worker_triggers_nothing_but_its_own_fault_at_a_point(schedule, node, place):
+    """Whatever it says it has come to."""
+    assert list(schedule.reached(Reached(sender=node, fault=place, step=7), 4.0)) == []
+    assert due(schedule.reached(Reached(sender="edge-0", fault=3, step=7), 5.0)) != []
+
+
+@pytest.mark.parametrize(("probability", "times"), [(None, 1), (0.5, 3)])
+def test_a_fault_at_a_point_is_met_once_unless_chance_decides_on_it(make_plan, probability, times):
+    """Else a worker that says so again and again has a line in the journal each time."""
+    trigger = Trigger(point="before-push", probability=probability)
+    schedule = FaultSchedule(make_plan(faults=(fault("point", trigger, (0.0, "freeze")),)))
+    said = [due(schedule.reached(Reached(sender="edge-0", fault=0, step=step), 4.0)) for step in range(3)]
+
+    assert said == [[("point", "freeze", 4.0)]] * times + [[]] * (3 - times)
 
 
 def test_of_a_resumed_trial_only_what_has_not_been_done_is_still_to_come(schedule):

@@ -54,6 +54,14 @@ def test_a_worker_at_a_point_proceeds_when_the_fault_is_done(make_world):
     assert len(world.until(5.0).faults()) == 2
 
 
+def test_a_worker_that_stands_where_no_fault_of_its_own_waits_proceeds(make_world):
+    """Nothing is done to anybody."""
+    world = make_world(fault("edge-1", inject("edge-1", "kill"), at_update=1000))
+    world.say("edge-0", messages.Reached(sender="edge-0", fault=0, step=3))
+
+    assert (world.injected, len(world.told(messages.Proceed, "edge-0"))) == ([], 1)
+
+
 def test_a_worker_that_is_killed_at_a_point_is_told_nothing(make_world):
     """It is gone."""
     world = make_world(fault("edge-0", inject("edge-0", "kill"), point="during-pull"))

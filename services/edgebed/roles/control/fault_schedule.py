@@ -23,6 +23,8 @@ class FaultSchedule:
         """(update, index in the plan) of faults that are still to come."""
         self.passed_s = -1.0
         """Time since training began until which timed steps have been done."""
+        self.met: set[int] = set()
+        """Places in the plan of faults at a point, each met once, that a worker has come to."""
         self.triggered_s: Mapping[tuple[str, str], float] = {}
         """When the faults until then were triggered, since training began, by name and node."""
 
@@ -48,8 +50,14 @@ class FaultSchedule:
             yield from self._steps(self.by_update.pop(0)[1], now)
 
     def reached(self, message: Reached, now: float) -> Steps:
-        """Yield steps of the fault that waits where a worker stands; none if there is no such fault."""
-        return self._steps(message.fault, now, message) if 0 <= message.fault < len(self.faults) else iter(())
+        """Yield steps of the fault that waits where a worker stands; none if there is no such fault of its own."""
+        place = message.fault
+        fault = self.faults[place] if place < len(self.faults) else None
+        if fault is None or fault.node != message.sender or fault.trigger.point is None or place in self.met:
+            return iter(())
+        if fault.trigger.probability is None:
+            self.met.add(place)
+        return self._steps(place, now, message)
 
     def _known(self, began_s: float) -> Steps:
         """Yield steps of the faults whose time is known: planned, or triggered before the trial was resumed.
