@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 END_BYTES = 64 * 1024  # a log may be long
+LINE_SHOWN = 500  # characters of a line that any code may have printed
 END_S = 10.0
 """Time that a process has to end which has closed its output, or was asked to end."""
 SIGNALLED = 128  # a shell's exit code for a child that a signal ended is this and the signal's number
@@ -58,7 +59,7 @@ def end_of(log: Path, begins_at: int = 0) -> str:
 def last_words(log: Path, begins_at: int = 0) -> str:
     """Return the last line of a log that is not blank."""
     lines = [line for line in end_of(log, begins_at).splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    return lines[-1][:LINE_SHOWN] if lines else ""
 
 
 def last_line(log: Path, begins_at: int = 0) -> str:

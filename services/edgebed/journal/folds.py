@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import msgspec
 
 from edgebed.core import records
+from edgebed.core.recorded.measured import CUMULATIVE
 from edgebed.core.records import Record
 from edgebed.journal.journal import Entry
 
@@ -21,19 +22,6 @@ Handler = Callable[[float, str, Any], None]
 """A method that takes in a record: time in seconds since the launch, node, record."""
 H = TypeVar("H", bound=Callable[..., None])
 R = TypeVar("R", bound=Record)
-
-CUMULATIVE: dict[type[Record], tuple[str, tuple[str, ...]]] = {
-    records.Traffic: ("egress_payload", ()),
-    records.Messages: ("count", ("source", "message")),
-    records.Phases: ("steps", ()),
-    records.ShardPhases: ("forward_s", ()),
-    records.Link: ("differed", ()),
-    records.Usage: ("cpu_s", ()),
-    records.Appended: ("bytes", ()),
-    records.Transfers: ("asked_s", ("name", "direction", "to")),
-}
-"""What a node reports of itself since its incarnation began: a field that never falls until the next one, and the
-fields by which several such reports of a node are told apart."""
 
 
 def on(*kinds: type[Record]) -> Callable[[H], H]:

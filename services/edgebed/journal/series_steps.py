@@ -18,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core import records
+from edgebed.core.recorded.reach import Reach
 from edgebed.journal.folds import Fold, Timeline, on
-
-UNTOLD_MAX = 10_000
-"""Number of consecutive steps that may be missing because nobody had time to report them."""
 
 
 class ModelStep(NamedTuple):
@@ -61,8 +59,7 @@ class Steps(Fold):
         """Mini-batches from one step to the next, by shard."""
         self.lags: tuple[array[int], array[int], array[int]] = (array("q"), array("q"), array("q"))
         """For each pair that a module learnt from: the step, its history, and how many steps apart the two were."""
-        self.reached = 0
-        """The highest step that was reported."""
+        self.reach = Reach()
         self.made = 0
         """Number of updates of the model that any step has completed."""
         self.losses: dict[tuple[int, int], float] = {}
@@ -113,9 +110,9 @@ class Steps(Fold):
 
     def _reach(self, step: int) -> None:
         """Note that so many steps have been made: each is counted, so a record may not stand for any number of them."""
-        if step > self.reached + UNTOLD_MAX:
-            raise ValueError(f"step {step:,}, where none beyond {self.reached:,} was reported")
-        self.reached = max(step, self.reached)
+        if objection := self.reach.objection(step):
+            raise ValueError(objection)
+        self.reach.note(step)
 
     def module_losses(self, *, inputs: bool) -> dict[str, ModuleLosses]:
         """Losses of the modules that predict inputs, or else gradients, by their shard."""

@@ -26,6 +26,8 @@ from edgebed.metrics.families import Families, closed_values
 
 REPORT_S = 1.0
 """Workers report their phases as often."""
+STEPS_MAX = 100_000
+"""Steps of a report that are told one by one: no worker makes as many in a second."""
 Observers = Mapping[type[Record], Callable[[Any], None]]
 """Functions that take a record into account, by its kind."""
 Group = Callable[[Families], Observers]
@@ -90,7 +92,7 @@ def phases(families: Families) -> Observers:
 
     def observe_phases(record: Phases) -> None:
         nonlocal before, begun_s
-        steps, total_s = record.steps - before.steps, 0.0
+        steps, total_s = max(0, record.steps - before.steps), 0.0
         for phase in closed_values("edgebed_worker_phase_seconds_total", "phase"):
             grown_s = max(0.0, getattr(record, f"{phase}_s") - getattr(before, f"{phase}_s"))
             families.child("edgebed_worker_phase_seconds_total", phase).inc(grown_s)
@@ -99,7 +101,7 @@ def phases(families: Families) -> Observers:
         if steps:
             mean_s = (total_s - late_s) / steps
             durations.observe(begun_s + late_s + mean_s)
-            for _ in range(steps - 1):
+            for _ in range(min(steps, STEPS_MAX) - 1):
                 durations.observe(mean_s)
             begun_s = 0.0
         elif record.steps:  # before its first step a worker waits for all others

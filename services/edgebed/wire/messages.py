@@ -130,7 +130,7 @@ class Refuse(Message, kw_only=True):
 
     code: Literal[
         "unknown-node", "stale-incarnation", "not-joined", "malformed", "finished", "duplicate", "late", "not-finite",
-        "other-code",
+        "other-code", "unasked",
     ]  # fmt: skip
     """What is wrong, for programs; see below."""
     reason: Text

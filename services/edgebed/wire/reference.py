@@ -30,6 +30,7 @@ REFUSALS = {
     "not-finite": "A push has what is no finite number, and the scenario says to refuse it; the model follows.",
     "malformed": "Readable, but impossible: a tensor of another shape, a version that does not exist yet.",
     "other-code": "The node's code is not the controller's: its image is older or newer.",
+    "unasked": "The node has come several times without having been launched.",
     "finished": "No more updates are applied, or the trial is over. No reason to worry.",
 }
 """What each code of `refuse` means."""

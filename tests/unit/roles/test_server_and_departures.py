@@ -64,6 +64,19 @@ def test_a_worker_that_says_it_works_stays_and_nothing_else_comes_of_it(bench):
     assert bench.left() == [("edge-0", "silence")]
 
 
+def test_a_worker_that_says_it_works_all_the_time_is_reported_now_and_then(bench):
+    """A line for each word would fill journal and disk; what it says counts all the same."""
+    bench.join("edge-0")
+    told = []
+    for k in range(1000):
+        bench.wait_until(1.0 + k * 0.001)
+        told += bench.tell(Working(sender="edge-0"))[0]
+
+    assert told == [records.AtWork(worker="edge-0")] * 10
+    bench.wait_until(11.9)
+    assert bench.left() == []
+
+
 def test_who_only_says_that_it_works_takes_no_part(bench):
     """Neither one that has not joined, nor one that has left, nor somebody else in its name."""
     bench.join("edge-0")

@@ -1,5 +1,6 @@
 """Connections that bring a message without an end are ended, and no others: over loopback."""
 
+import errno
 import os
 import re
 import socket
@@ -14,14 +15,16 @@ from raw_zmtp import admitted, frame, is_ended
 from run_secret import CREDENTIALS
 
 from edgebed.emulation.tcp import IncomingCount, abort
+from edgebed.runtimes.live import unfinished
 from edgebed.runtimes.live.authentication import USER, new_identity
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.sockets import bind, data_socket
-from edgebed.runtimes.live.unfinished import GAP, MESSAGES, SLACK_BYTES, Door, Guard
+from edgebed.runtimes.live.unfinished import AGAIN, GAP, MESSAGES, SLACK_BYTES, STRANGERS_MAX, Door, Guard
 from edgebed.wire.frames import encode, size_bytes
-from edgebed.wire.messages import Push, Tensor
+from edgebed.wire.messages import Push, Tensor, Working
 
 LARGEST = 1_000_000
+NODES = [f"edge-{k}" for k in range(100)]
 PATIENCE_S = 20.0
 
 
@@ -33,7 +36,7 @@ class Guarded:
         self.context = context
         self.endpoint = RouterEndpoint(data_socket(context, zmq.ROUTER, CREDENTIALS), "data", self.complaints.append)
         self.address = bind(self.endpoint.socket, "127.0.0.1")
-        self.endpoint.door = Door.for_messages(self.address, LARGEST, **{"at_once": 3, "peers": 1000} | kind)
+        self.endpoint.door = Door.for_messages(self.address, LARGEST, **{"at_once": 3, "nodes": NODES} | kind)
         self.guard = Guard(self.endpoint.door)
         self.opened = []
 
@@ -51,9 +54,10 @@ class Guarded:
         self.opened.append(admitted(self.address, USER, CREDENTIALS.password))
         return self.opened[-1]
 
-    def dealer(self):
+    def dealer(self, node="edge-0"):
         """A node."""
-        self.opened.append(data_socket(self.context, zmq.DEALER, CREDENTIALS, new_identity("edge-0")))
+        self.opened.append(data_socket(self.context, zmq.DEALER, CREDENTIALS, new_identity(node)))
+        self.opened[-1].setsockopt(zmq.RECONNECT_IVL, -1)
         self.opened[-1].connect(self.address)
         return self.opened[-1]
 
@@ -93,14 +97,16 @@ def make_guarded(context):
         each.close()
 
 
-def push():
-    """The largest message there is, nearly."""
+def push_message(node):
+    """A push, whose tensors go beside it."""
     part = LARGEST // 4 // 4
-    names = [f"t{k}" for k in range(4)]
-    tensors = tuple(Tensor(name, "float32", (part,), "dense", part) for name in names)
-    buffers = encode(
-        Push(sender="edge-0", incarnation=1, step=0, base=0, loss=1.0, tensors=tensors), [bytes(4 * part)] * 4
-    )
+    tensors = tuple(Tensor(f"t{k}", "float32", (part,), "dense", part) for k in range(4))
+    return Push(sender=node, incarnation=1, step=0, base=0, loss=1.0, tensors=tensors)
+
+
+def push(node="edge-0"):
+    """The largest message there is, nearly."""
+    buffers = encode(push_message(node), [bytes(LARGEST // 4)] * 4)
     assert LARGEST - 1_000 < size_bytes(buffers) <= LARGEST + 1_000
     return buffers
 
@@ -267,3 +273,84 @@ def test_more_connections_than_a_run_has_are_ended(make_guarded):
         int(re.fullmatch(r".*ended: (\d+) of more than 8 connections, which.*", each)[1]) for each in guarded.complaints
     ]
     assert sum(ended) == 25
+
+
+def speak(guarded, *nodes):
+    """A connection of each of these nodes, in this order, over which a message has been taken."""
+    for node in nodes:
+        guarded.dealer(node).send_multipart(encode(Working(sender=node)))
+        before = guarded.received
+        guarded.until(lambda before=before: guarded.take() or guarded.received > before)
+    return guarded.opened[-len(nodes) :]
+
+
+def is_heard(guarded, dealer, node):
+    """Whether a message still comes over a node's connection."""
+    before = guarded.received
+    dealer.send_multipart(encode(Working(sender=node)))
+    until_s = time.monotonic() + 1.0
+    while guarded.received == before and time.monotonic() < until_s:
+        guarded.look()
+        guarded.take()
+    return guarded.received > before
+
+
+def test_a_node_has_a_few_connections_whatever_it_says_over_them(make_guarded):
+    """Of more, those end that came last; all whom nobody knows are one. Others have theirs."""
+    guarded = make_guarded()
+    guarded.guard.look()
+    mine, *others = speak(guarded, "edge-1", *["edge-0"] * (AGAIN + 6), "edge-2")
+    guarded.until(lambda: len(guarded.held) == AGAIN + 2)
+    assert is_heard(guarded, mine, "edge-1")
+    strangers = [f"nobody-{k}" for k in range(STRANGERS_MAX + 5)]
+    speak(guarded, *strangers)
+    guarded.until(lambda: len(guarded.held) == AGAIN + 2 + STRANGERS_MAX)
+
+    assert is_heard(guarded, others[-1], "edge-2")
+    guarded.look()
+    form = re.compile(r"ended: (\d+) of \d+ connections of (.*), which may have (\d+)")
+    ended = [form.fullmatch(each) for each in guarded.complaints]
+    assert {(each[2], int(each[3])) for each in ended} == {("edge-0", AGAIN), ("strangers", STRANGERS_MAX)}
+    assert sum(int(each[1]) for each in ended) == 6 + 5
+
+
+def test_a_peer_that_does_not_read_is_cut_off(make_guarded):
+    """What is to be sent to it is not kept for ever; the next connection of its node is another."""
+    guarded = make_guarded()
+    silent, other = speak(guarded, "edge-0", "edge-1")
+    peers = [silent.getsockopt_string(zmq.IDENTITY), other.getsockopt_string(zmq.IDENTITY)]
+    guarded.endpoint.network, sent = "management", 0
+    while guarded.endpoint.send(peers[0], push_message("server"), [bytes(250_000)] * 4):
+        sent += 1
+        assert sent < 1_000
+    guarded.until(lambda: len(guarded.held) == 1 and len(guarded.complaints) > 1)
+
+    assert guarded.complaints[1:] == [f"ended: {peers[0]!r} does not read what it is sent"]
+    assert guarded.endpoint.send(peers[1], push_message("server"), [bytes(250_000)] * 4)
+    guarded.endpoint.network = "data"
+    assert is_heard(guarded, other, "edge-1")
+
+
+def test_connections_are_ended_also_where_no_file_can_be_opened_any_more(make_guarded, monkeypatch):
+    """A copy of each, by which the right one is surely met, is a file more."""
+
+    def none_free(number):
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    guarded = make_guarded()
+    guarded.endpoint.door.most = 2
+    monkeypatch.setattr(unfinished, "borrowed", none_free)
+    opened = [guarded.enter() for _ in range(5)]
+    guarded.until(lambda: len(guarded.held) == 2 and guarded.complaints)
+
+    assert all(map(is_ended, opened[2:]))
+
+
+@pytest.mark.parametrize("files", [300, 100_000])
+def test_no_more_connections_are_let_in_than_there_may_be_files(monkeypatch, files):
+    """But always those that the nodes need."""
+    monkeypatch.setattr(unfinished.resource, "getrlimit", lambda _: (files, files))
+    doors = [Door.for_messages("tcp://127.0.0.1:1", 1, 1, nodes=NODES[:count], used=2) for count in (10, 100)]
+
+    expected = {300: [144, 216], 100_000: [AGAIN * (STRANGERS_MAX + 20), AGAIN * (STRANGERS_MAX + 200)]}
+    assert [door.most for door in doors] == expected[files]

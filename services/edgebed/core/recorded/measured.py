@@ -345,6 +345,20 @@ class HostLoad(Record):
     journal that is older."""
 
 
+CUMULATIVE: dict[type[Record], tuple[str, tuple[str, ...]]] = {
+    Traffic: ("egress_payload", ()),
+    Messages: ("count", ("source", "message")),
+    Phases: ("steps", ()),
+    ShardPhases: ("forward_s", ()),
+    Link: ("differed", ()),
+    Usage: ("cpu_s", ()),
+    Appended: ("bytes", ()),
+    Transfers: ("asked_s", ("name", "direction", "to")),
+}
+"""What a node reports of itself since its incarnation began: a field that never falls until the next one, and the
+fields by which several such reports of a node are told apart."""
+
+
 def first_of_each(differences: Iterable[str]) -> dict[str, str]:
     """The first of differences of each cause, by that cause; each is `cause: what`."""
     found: dict[str, str] = {}

@@ -1,12 +1,16 @@
-"""Admission of nodes: who says hello is refused, or is sent its plan and all that it needs to build itself."""
+"""Admission of nodes: who says hello is refused, or is sent its plan and all that it needs to build itself.
 
-from collections import deque
+A node comes as it is launched. One that comes by itself, as where an engine has started it again, is let in as well,
+but not for ever: whoever is let in is sent a model or data, and has lines in the journal.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.records import Clock, Note, Restored
-from edgebed.roles.control.members import PRESENT, Members, State
+from edgebed.roles.control.members import ENDS, PRESENT, Members, State
 from edgebed.roles.control.name import NAME
 from edgebed.roles.events import Effect, Journal, MessageReceived, Send
 from edgebed.wire import messages
@@ -32,7 +36,8 @@ class NodeInputs(NamedTuple):
 Payload = Callable[[NodePlan], NodeInputs]
 """Function that says what a node is given at that moment."""
 
-REFUSED_MAX = 1000
+UNASKED_MAX = 8
+"""Incarnations of a node that nobody has launched."""
 
 
 class Admission:
@@ -62,8 +67,10 @@ class Admission:
         self.other_code_remedy = other_code_remedy
         self.sources = sources
         self.neighbours = plan.neighbours()
-        self.refused: deque[str] = deque(maxlen=REFUSED_MAX)
-        """Connections that were refused last."""
+        self.refused: set[tuple[str, str]] = set()
+        """Refusals that were noted, by node and code; strangers are one."""
+        self.unasked: Counter[str] = Counter()
+        """Incarnations of each node that came by themselves."""
         self.errors: dict[str, float] = {}
         """How far the times of nodes may be wrong, in seconds, where their clock is not the controller's."""
 
@@ -77,19 +84,23 @@ class Admission:
             return "finished", "the trial is over"
         if hello.code != self.code:
             return "other-code", f"its code is not the controller's; {self.other_code_remedy}"
+        if members[hello.sender].state in ENDS and self.unasked[hello.sender] >= UNASKED_MAX:
+            return "unasked", f"{hello.sender} has come {UNASKED_MAX} times without being launched"
         return None
 
-    def refuse(self, peer: str, code: str, reason: str) -> list[Effect]:
-        """Tell a node that it does not take part; of each connection one refusal is noted."""
+    def refuse(self, peer: str, node: str, code: str, reason: str) -> list[Effect]:
+        """Tell a node that it does not take part; of each node one refusal of a kind is noted, of strangers one."""
         refusal = messages.Refuse(sender=NAME, code=code, reason=reason)  # type: ignore[arg-type]
-        noted = [] if peer in self.refused else [Journal(Note(text=f"refused {peer!r}: {reason}"))]
-        self.refused.append(peer)
+        kind = ("" if code == "unknown-node" else node), code
+        noted = [] if kind in self.refused else [Journal(Note(text=f"refused {peer!r}: {reason}"))]
+        self.refused.add(kind)
         return [*noted, Send(peer, refusal)]
 
     def admit(self, event: MessageReceived, pid: int, members: Members) -> list[Effect]:
         """Let a node join in a new incarnation, and send it what it needs."""
         member = members[event.message.sender]
         plan, is_server = member.plan, member.plan.role == "server"
+        self.unasked[plan.node] += member.state in ENDS
         member.peer = event.peer
         member.incarnation += 1
         member.ready = None

@@ -26,7 +26,7 @@ from edgebed.roles.control.ending import BY_USER, GRACE_S, Ending
 from edgebed.roles.control.evaluations import Evaluations
 from edgebed.roles.control.health import MISSED_MAX, Health
 from edgebed.roles.control.injector import Injector
-from edgebed.roles.control.members import COMING, ENDS, Member, Members, State
+from edgebed.roles.control.members import BUILDING, COMING, ENDS, Member, Members, State
 from edgebed.roles.control.name import NAME
 from edgebed.roles.control.rollback import BackupAt, roll_back
 from edgebed.roles.control.stalling import Stalling
@@ -49,6 +49,8 @@ from edgebed.roles.events import (
     unexpected,
 )  # fmt: skip
 from edgebed.wire import messages
+
+REASON_LENGTH_MAX = 200  # of a goodbye, which a node may make as long as a message
 
 
 class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
@@ -182,7 +184,7 @@ class Controller:
             self._note_unobserved(message)
             return self._report(message, now)
         if isinstance(message, messages.Ready):
-            came = self._came_up(message.sender, (State.JOINED, State.MISSING), State.READY, now)
+            came = self._came_up(message.sender, BUILDING, State.READY, now)
             if not came:
                 return []
             self.members[message.sender].ready = message
@@ -192,13 +194,13 @@ class Controller:
                 return self._done(self.director.reached(message, now), now)
             return self.members.send(message.sender, messages.Proceed(sender=NAME))
         if isinstance(message, messages.Bye):
-            return self._exited(message.sender, message.reason, now, recurs=message.recurs)
+            return self._exited(message.sender, message.reason[:REASON_LENGTH_MAX], now, recurs=message.recurs)
         return []  # a checkpoint or a backup, which the shell keeps, or a node that is built, whose cap it sets
 
     def _hello(self, event: MessageReceived, hello: messages.Hello, now: float) -> list[Effect]:
         refusal = self.admission.refusal(hello, self.members, is_over=self.is_ending)
         if refusal:
-            return self.admission.refuse(event.peer, *refusal)
+            return self.admission.refuse(event.peer, hello.sender, *refusal)
         self._note_arrival(now)
         return self.admission.admit(event, hello.pid, self.members) + self.injector.joined(hello.sender, now)
 

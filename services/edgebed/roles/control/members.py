@@ -57,6 +57,8 @@ PRESENT = frozenset((State.JOINED, State.READY, State.RUNNING, State.UNRESPONSIV
 COMING = frozenset((State.EXPECTED, State.STARTED, State.JOINED))
 """The states of a node that is waited for before training starts."""
 GONE = ENDS | {State.MISSING}
+BUILDING = (State.JOINED, State.MISSING)
+"""The states of a node that may become ready."""
 
 
 class Member(msgspec.Struct):

@@ -60,6 +60,7 @@ from edgebed.wire.messages import Failed, Finish, Incarnations, Join, Pull, Push
 from edgebed.wire.tensors import Buffer, cut
 
 REASON_LENGTH_MAX = 200  # it may quote a stranger
+AT_WORK_S = 0.1  # workers say so far more seldom
 
 
 EARLY_A_WORKER = 4
@@ -115,6 +116,8 @@ class ParameterServer:
         """Incarnation and step of each worker's last push that was refused."""
         self.replays: dict[str, tuple[int, set[int]]] = {}
         """Pushes that came once more, as incarnation and steps of each worker."""
+        self.at_work: dict[str, float] = {}
+        """When it was last reported of each worker that it works."""
         self.unanswered: set[str] = set()
         """Workers whose last push waits for its answer."""
         self.logs = plan.durability != "none"
@@ -159,7 +162,7 @@ class ParameterServer:
         if isinstance(message, Join):
             return self._joins(event, message)
         if isinstance(message, Working):
-            return [Journal(AtWork(worker=message.sender))] if is_owing else []
+            return self._at_work(message.sender) if is_owing else []
         if isinstance(message, Pull):
             if due := self.due.next(message.at_version):
                 return [Send(event.peer, *due)]
@@ -175,6 +178,13 @@ class ParameterServer:
         return [
             Journal(Refused(peer=event.peer, code="malformed", reason=f"a server gets no {type(message).__name__}"))
         ]
+
+    def _at_work(self, worker: str) -> list[Effect]:
+        """Report that a worker works, unless that was reported just now."""
+        if self.now < self.at_work.get(worker, -math.inf) + AT_WORK_S:
+            return []
+        self.at_work[worker] = self.now
+        return [Journal(AtWork(worker=worker))]
 
     # --- the log ------------------------------------------------------------------------------------------------
 

@@ -120,15 +120,16 @@ class RouterEndpoint(Endpoint):
 
     def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
         """The peer that the message is from, and its own frames; the first frame is the identity: any bytes."""
+        peer = parts[0].bytes.decode("latin-1")
         if self.door:
             with suppress(zmq.ZMQError):  # the message does not say, as a stranger's may not
-                self.door.took(int(parts[0].get(zmq.SRCFD)))
-        return parts[0].bytes.decode("latin-1"), [part.buffer for part in parts[1:]]
+                self.door.took(int(parts[0].get(zmq.SRCFD)), peer)
+        return peer, [part.buffer for part in parts[1:]]
 
     def send(self, to: str, message: AnyMessage, payload: Sequence[Buffer], *, is_vital: bool = True) -> int:
         """Send a message; return its bytes, or 0 if the peer is gone or does not read.
 
-        Where the message `is_vital`, that is complained of.
+        Where the message `is_vital`, that is complained of. Who does not read on the management network is cut off.
         """
         buffers = codec.encode(message, payload)
         try:
@@ -136,6 +137,8 @@ class RouterEndpoint(Endpoint):
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
+            if self.door and error.errno == zmq.EAGAIN and self.network == "management":
+                self.door.unread.add(to)  # its room is large; on the data network it is that of a message or two
             state = "is gone" if error.errno == zmq.EHOSTUNREACH else "does not read"
             if is_vital:
                 self.complain(f"{type(message).__name__} to {to!r}: the peer {state}")

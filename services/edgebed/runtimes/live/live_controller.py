@@ -7,7 +7,7 @@ management network.
 import math
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -27,7 +27,8 @@ from edgebed.emulation.outside.looks import Sight
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.controller import Controller, Phase
-from edgebed.roles.control.duties import is_owed, is_timely
+from edgebed.roles.control.duties import Duties, is_timely
+from edgebed.roles.control.members import BUILDING
 from edgebed.roles.control.name import NAME
 from edgebed.roles.events import (
     ApplyInjection,
@@ -67,6 +68,10 @@ LAUNCH_AGAIN_S = 0.02
 LAST_WORDS_S = 0.1  # what a node sent before it ended is handled before its end is
 RECEIVED_AT_ONCE = 1024  # messages
 CONNECTIONS_A_NODE = 2  # one is for its heartbeats
+UNREAD_A_NODE = 64
+"""Messages that a node may leave unread for each that there is: a frozen one is told of all others."""
+MESSAGE_BYTES = 256
+"""What a message costs a node of its budget: the journal may have a line of it."""
 CHECKPOINT_BYTES = 32
 """Most bytes of a checkpoint for each parameter: itself, and what an aggregation may remember of it."""
 
@@ -152,8 +157,10 @@ class LiveController:
     timers: Timers[Event] = field(default_factory=Timers)
     reported: dict[str, int] = field(default_factory=dict)
     """Number of records that each connection of a node has reported."""
-    senders: dict[str, str] = field(default_factory=dict)
-    """The node of each connection, also for incarnations that are over."""
+    lost: Counter[str] = field(default_factory=Counter)
+    """Number of records of each node that were lost on the way, and have yet to be noted."""
+    senders: dict[str, tuple[str, int]] = field(default_factory=dict)
+    """The node of each connection, and its incarnation, also for those that are over."""
     heartbeats: set[str] = field(default_factory=set)
     """Nodes whose heartbeat has come since the last check."""
     next_check_s: float = math.inf
@@ -182,6 +189,8 @@ class LiveController:
 
     def __post_init__(self) -> None:
         """Look up what the plan asks for."""
+        past = self.heart.past
+        self.duties = Duties(self.heart.plan, past.updates if past else 0)
         self.is_synced = self.heart.plan.server.durability == "fsync"
         """Whether what the server hears is in the journal has to outlast a power cut."""
 
@@ -194,10 +203,11 @@ class LiveController:
         nodes = len(self.heart.plan.nodes)
         allow_open_files(FILES_BESIDE + CONNECTIONS_A_NODE * nodes, f"a controller of {nodes:,} nodes")
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        guard = None
+        guard: Guard | None = None
         with self._interruptible():
             try:
-                socket = management_socket(context, zmq.ROUTER, Credentials.of(self.secret))
+                room = UNREAD_A_NODE * (UNREAD_A_NODE + nodes)
+                socket = management_socket(context, zmq.ROUTER, Credentials.of(self.secret), room=room)
                 self.endpoint = RouterEndpoint(socket, "management", self._complain)
                 address = bind(socket, self.launcher.host)
                 guard = self._guard(address)
@@ -206,7 +216,7 @@ class LiveController:
                 self._carry_out(self.heart.launch(self.now()))
                 self._serve(socket, address)
             finally:
-                if guard:
+                if guard is not None:
                     guard.close()
                 if self.probe:
                     self.probe.close()
@@ -228,15 +238,16 @@ class LiveController:
                 raise InfrastructureError(f"{ended}. Then: {error}") from error
             raise
 
-    def _guard(self, address: str) -> Guard | None:
-        """Guard the socket against messages without an end; what layer shards have stored nobody bounds."""
-        node = self.heart.plan.nodes[0]
-        if node.method.is_layerwise:
-            return None
-        parameters = sum(tensor.size for tensor in node.task.layout)
+    def _guard(self, address: str) -> Guard:
+        """Guard the socket: against too many connections, and against messages without an end.
+
+        What layer shards have stored nobody bounds.
+        """
+        nodes, first = frozenset(self.heart.members), self.heart.plan.nodes[0]
+        parameters = math.inf if first.method.is_layerwise else sum(tensor.size for tensor in first.task.layout)
         largest = REPORT_BYTES_MAX + CHECKPOINT_BYTES * parameters
         self.endpoint.door = Door.for_messages(
-            address, largest, at_once=4, peers=2 * len(self.heart.plan.nodes), is_patient=True
+            address, largest, at_once=4, nodes=nodes, used=CONNECTIONS_A_NODE, is_patient=True
         )
         return Guard(self.endpoint.door).start()
 
@@ -324,28 +335,39 @@ class LiveController:
             self._note_sign(event)
             return
         if self.heart.members.knows(event):
-            self.senders[event.peer] = message.sender
-        elif isinstance(message, messages.Report) and self.senders.get(event.peer) == message.sender:
+            self.senders[event.peer] = message.sender, self.heart.members[message.sender].incarnation
+        elif isinstance(message, messages.Report) and event.peer in self.senders:
             self._keep_report(event, message)  # from an incarnation that is over
             return
         elif not isinstance(message, messages.Hello):
             self._complain(f"from {event.peer!r}: {type(message).__name__} of a stranger")
             return
         if isinstance(message, messages.Report):
-            event = self._keep_report(event, message)
+            message = self._keep_report(event, message)
+            event = MessageReceived(event.peer, message, event.frames, event.bytes)
             if self.outside and self.has_begun:
-                incarnation = self.heart.members[message.sender].incarnation
-                self.outside.told(message.sender, incarnation, self.heart.admission.epoch_ns * 1e-9, message.records)
-        elif not self._is_owed(event.peer, message.sender, message):
-            return
-        else:
+                node, incarnation = self.senders[event.peer]
+                self.outside.told(node, incarnation, self.heart.admission.epoch_ns * 1e-9, message.records)
+        elif event.peer in self.senders:
+            if not (self._may_say_more(message.sender) and self._is_owed(event.peer, message)):
+                return
             self._serve_node(event)
         self._handle(event)
+
+    def _may_say_more(self, node: str) -> bool:
+        """Whether a node's budget has room for another message; it is complained of otherwise."""
+        role = self.heart.members[node].plan.role
+        may = self.budget.spend(node, role, 1, MESSAGE_BYTES, self.now())
+        if not may:
+            self._complain(f"{node} says more than a {role} may")
+        return may
 
     def _serve_node(self, event: MessageReceived) -> None:
         """Do what a message asks of the shell alone."""
         message = event.message
         if isinstance(message, messages.Built | messages.Ready):
+            if self.heart.members[message.sender].state not in BUILDING:
+                return
             self._look_outside()
         if isinstance(message, messages.Built):
             self.launcher.cap(message.sender)
@@ -369,6 +391,8 @@ class LiveController:
         elif event.peer != member.peer + HEARTBEAT:
             return
         elif isinstance(message, messages.AskTime):
+            if not self._may_say_more(message.sender):
+                return
             told = messages.TellTime(
                 sender=NAME, asked_ns=message.asked_ns, heard_ns=heard_ns, told_ns=time.monotonic_ns()
             )
@@ -376,20 +400,15 @@ class LiveController:
         else:
             self.heartbeats.add(message.sender)
 
-    def _is_owed(self, peer: str, sender: str, said: messages.Message | records.Record) -> bool:
-        """Whether the sender's role may say that; it is complained of otherwise."""
-        member = self.heart.members.get(sender)
-        if member is None or is_owed(said, member.plan.role):  # a stranger is refused by the heart
-            return True
-        self._complain(f"from {peer!r}: {type(said).__name__}, which no {member.plan.role} owes")
-        return False
+    def _is_owed(self, peer: str, said: messages.Message | records.Record) -> bool:
+        """Whether the node of that connection may say that; it is complained of otherwise."""
+        objection = self.duties.objection(*self.senders[peer], said)
+        if objection:
+            self._complain(f"from {peer!r}: {objection}")
+        return not objection
 
-    def _keep_report(self, event: MessageReceived, report: messages.Report) -> MessageReceived:
+    def _keep_report(self, event: MessageReceived, report: messages.Report) -> messages.Report:
         """Journal a report; return it without what the journal had already, and what its sender does not owe."""
-        lost = report.first - self.reported.get(event.peer, 0)
-        if lost:
-            self._journal(records.Note(text=f"{lost} records of {report.sender} were lost on the way"))
-        self.reported[event.peer] = report.first + len(report.records)
         role = self.heart.members[report.sender].plan.role
         owed = self._within_budget(event, report, role)
         durable = report.durable if role == "server" else None
@@ -406,22 +425,26 @@ class LiveController:
             self.untold = event.peer
             if not self.is_synced:
                 self._tell_durable()
-        return MessageReceived(event.peer, report, event.frames, event.bytes)
+        return report
 
     def _within_budget(
         self, event: MessageReceived, report: messages.Report, role: str
     ) -> list[tuple[float, records.AnyRecord]]:
         """The records of a report that its sender owes and may write; the others are complained of."""
-        now = self.now()
-        if not self.budget.spend(report.sender, role, len(report.records), event.bytes, now):
-            self._complain(f"{report.sender} reports more than a {role} may", count=len(report.records))
+        now, count, expected = self.now(), len(report.records), self.reported.get(event.peer, 0)
+        if not expected <= report.first <= expected + self.budget.most(role, now):
+            self._complain(f"{report.sender} reports record {report.first:,}, after {expected:,}", count=count or 1)
             return []
-        owed = [each for each in report.records if self._is_owed(event.peer, report.sender, each[1])]
-        timely = [each for each in owed if is_timely(each[0], now)]
-        if late := len(owed) - len(timely):
-            first = next(t for t, _ in owed if not is_timely(t, now))
+        self.reported[event.peer] = report.first + count
+        if not self.budget.spend(report.sender, role, count or 1, event.bytes, now):
+            self._complain(f"{report.sender} reports more than a {role} may", count=count or 1)
+            return []
+        self.lost[report.sender] += report.first - expected
+        timely = [each for each in report.records if is_timely(each[0], now)]
+        if late := count - len(timely):
+            first = next(t for t, _ in report.records if not is_timely(t, now))
             self._complain(f"{report.sender} reports something of {first:g} s, at {now:.0f} s", count=late)
-        return timely
+        return [each for each in timely if self._is_owed(event.peer, each[1])]
 
     def _tell_durable(self) -> None:
         """Tell the server what the journal has of its log; with `fsync` the disk has it, too."""
@@ -470,6 +493,7 @@ class LiveController:
                 self.endpoint.send(effect.to, effect.message, effect.frames)
             elif isinstance(effect, Journal):
                 if isinstance(effect.record, records.Ended):
+                    self._release()
                     self._end_outside()
                     self.failed = effect.record.reason if effect.record.outcome == "failed" else ""
                 self._journal(effect.record)
@@ -504,6 +528,10 @@ class LiveController:
             self._journal(record)
 
     def _release(self) -> None:
+        """Journal what was only counted in the last second."""
+        lost = [f"{count:,} records of {node} were lost on the way" for node, count in self.lost.items() if count]
+        self.lost.clear()
+        self._journal_all(records.Note(text=text) for text in lost)
         self._journal_all((*self.flood.release(), *self.endpoint.refusals("management")))
         self._keep_host_load()
         self._tell_durable()

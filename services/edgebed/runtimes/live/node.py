@@ -15,6 +15,7 @@ The data socket is opened only after `configure`.
 """
 
 import gc
+import math
 import os
 import sys
 import tempfile
@@ -42,6 +43,7 @@ from edgebed.emulation.resources import ROOT, InterfaceBytes, cgroup_folders, th
 from edgebed.emulation.tcp import IncomingCount
 from edgebed.metrics.discovery import Visits, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
+from edgebed.metrics.table import EVALUATOR
 from edgebed.roles.events import Heart
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.live.authentication import Credentials, new_identity
@@ -319,13 +321,17 @@ def _guard(
     watch: RouterEndpoint | None,
     ready: messages.Ready,
 ) -> None:
-    """Guard the sockets of a server against messages without an end; what shards send each other nobody bounds."""
+    """Guard the sockets of a server: against too many connections, and against messages without an end.
+
+    What shards send each other nobody bounds, nor what they send their server.
+    """
     if watch:
-        watch.door = Door.for_messages(ready.management_address, 0, at_once=WATCHERS, peers=WATCHERS)
-    if router and isinstance(heart, ParameterServer):
-        workers = len(configure.peers) + WATCHERS
-        largest = largest_bytes(heart.compression)
-        router.door = Door.for_messages(ready.data_address, largest, at_once=workers, peers=workers)
+        nodes = frozenset((EVALUATOR,))
+        watch.door = Door.for_messages(ready.management_address, 0, at_once=WATCHERS, nodes=nodes)
+    if router and configure.plan.role == "server":
+        largest = largest_bytes(heart.compression) if isinstance(heart, ParameterServer) else math.inf
+        at_once, nodes = len(configure.peers) + WATCHERS, frozenset(configure.peers)
+        router.door = Door.for_messages(ready.data_address, largest, at_once, nodes=nodes)
     doors = [end.door for end in (router, watch) if end and end.door]
     if doors:
         Guard(*doors).start()

@@ -60,6 +60,11 @@ class Budget:
     left: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     """When it was counted last, in seconds, and what was left then: seconds' worth of records, and of bytes."""
 
+    @staticmethod
+    def most(role: str, now: float) -> int:
+        """The number of records that a node may have reported until `now`, in seconds since the launch."""
+        return int(ALLOWANCES.get(role, ALLOWANCE).records * (SAVED_S + now))
+
     def spend(self, node: str, role: str, records: int, size: int, now: float) -> bool:
         """Whether a report of so many records and bytes is within the node's budget; then it is taken from it."""
         allowance = ALLOWANCES.get(role, ALLOWANCE)

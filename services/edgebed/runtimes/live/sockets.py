@@ -65,12 +65,15 @@ def data_socket(
 
 
 def management_socket(
-    context: zmq.Context[zmq.Socket[bytes]], kind: int, credentials: Credentials, identity: str = ""
+    context: zmq.Context[zmq.Socket[bytes]], kind: int, credentials: Credentials, identity: str = "", room: int = 0
 ) -> zmq.Socket[bytes]:
-    """A socket for the management network: `zmq.ROUTER` at the controller, `zmq.DEALER` elsewhere."""
+    """A socket for the management network: `zmq.ROUTER` at the controller, `zmq.DEALER` elsewhere.
+
+    `room`: messages that the other end may leave unread; 0: any number, so that no report is dropped.
+    """
     socket = _socket(context, kind, identity)
     _authenticate(socket, credentials, encrypted=True, handshake_s=HANDSHAKE_S)
-    socket.setsockopt(zmq.SNDHWM, 0)  # reports are never dropped
+    socket.setsockopt(zmq.SNDHWM, room)
     socket.setsockopt(zmq.RCVHWM, UNREAD_MAX)
     socket.setsockopt(zmq.MAXMSGSIZE, REPORT_BYTES_MAX if kind == zmq.ROUTER else MAX_HEADER_BYTES)
     socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)

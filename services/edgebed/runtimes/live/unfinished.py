@@ -1,4 +1,4 @@
-"""Messages without an end: connections that bring bytes, of which no message comes, are ended; so are too many.
+"""Messages without an end: connections that bring bytes, of which no message comes, are ended, and so are too many.
 
 libzmq collects the frames of a message until the last has come, and bounds each frame alone; whoever has the secret of
 the run could have it collect for ever. The kernel knows how many bytes each connection has brought. What came since its
@@ -6,35 +6,45 @@ last message, and waits in no buffer of the kernel, is in the memory of this pro
 of the run can have.
 
 A thread looks, so that a busy node is no open door. It finds the connections among the open files, and looks at all of
-them every second, or as soon as the process has grown; for LOOKING of the time at most, unless something is suspicious.
+them every second, or as soon as the process has grown or has many files open; for LOOKING of the time at most, unless
+something is suspicious.
+
+Each node has a few connections at most, whatever it says over them: of more, those that came last are ended. So is one
+of a peer that does not read what it is sent.
 """
 
 import errno
 import fcntl
+import itertools
 import os
+import resource
 import socket
 import struct
 import termios
 import threading
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeGuard
 
 from edgebed.emulation.tcp import COPYING, abort, borrowed, received_bytes
+from edgebed.runtimes.live.authentication import node_of
+from edgebed.runtimes.live.sockets import FILES_BESIDE
 
 MEMORY = Path("/proc/self/statm")
 TICK_S = 0.01
 LOOK_S = 1.0
 """Seconds from one look at all connections to the next, if the process has not grown."""
-GROWN_BYTES = 2_000_000
+GROWN_BYTES, GROWN_FILES = 2_000_000, 64
 LOOKING = 0.05
 SLACK_BYTES = 64 * 1024
 """Bytes of a handshake, of frames' heads and of small messages."""
-PEERS_MIN, CONNECTIONS_A_PEER = 16, 4
-"""Connections that may be open at a door, by the nodes that connect to it: some come again before the last one ends."""
+STRANGERS_MAX, AGAIN = 16, 4
+"""Connections of nobody whom a door knows; and how many a node may have for each that it uses, since it may come again
+before the last one ends."""
 MESSAGES = 2
 """Largest messages that a connection may bring before one is taken from it."""
 GAP = 64
@@ -49,33 +59,63 @@ class Door:
 
     address: str
     """As ZeroMQ has it, e.g. `tcp://10.0.0.2:5555`."""
-    limit: int
+    limit: float
     """Bytes that one connection may bring before a message comes of them."""
     at_once: int
     """Connections that may come near the limit together."""
-    most: int
+    nodes: Collection[str] = ()
+    """Those who connect here."""
+    each: int = AGAIN
+    """Connections that each of them may have."""
+    most: int = STRANGERS_MAX
     """Connections that may be open together."""
     is_patient: bool = False
     """Whether messages may wait to be taken, as from a peer that waits for no answer: then nothing is concluded before
     all have been."""
     taken: dict[int, int] = field(default_factory=dict)
     """Number of messages that were taken from each connection, by its file."""
+    owners: dict[int, str] = field(default_factory=dict)
+    """Whom the last of them was from: the identity of its connection."""
+    unread: set[str] = field(default_factory=set)
+    """Identities of peers that do not read what they are sent."""
     seen: dict[int, int] = field(default_factory=dict)
     """`taken` as it was when the connections were last looked at."""
     drained: int = 0
     """How often no message was left to be taken."""
+    was_full: bool = False
+    """Whether there were too many connections when they were last looked at."""
     ended: list[str] = field(default_factory=list)
     """What to complain of."""
 
     @classmethod
-    def for_messages(cls, address: str, largest: int, at_once: int, *, peers: int, is_patient: bool = False) -> "Door":
-        """A door for messages of at most that many bytes, from so many nodes."""
-        most = CONNECTIONS_A_PEER * (PEERS_MIN + peers)
-        return cls(address, MESSAGES * largest + SLACK_BYTES, at_once, most, is_patient)
+    def for_messages(
+        cls,
+        address: str,
+        largest: float,
+        at_once: int,
+        *,
+        nodes: Collection[str],
+        used: int = 1,
+        is_patient: bool = False,
+    ) -> "Door":
+        """A door for messages of at most that many bytes, from nodes that each use so many connections.
 
-    def took(self, number: int) -> None:
-        """Note that a message was taken from a connection."""
+        No more are let in than this process may have files.
+        """
+        most, (files, _) = STRANGERS_MAX + len(nodes) * used, resource.getrlimit(resource.RLIMIT_NOFILE)
+        room = AGAIN * most if files == resource.RLIM_INFINITY else min(AGAIN * most, files - 2 * FILES_BESIDE)
+        limit = MESSAGES * largest + SLACK_BYTES
+        return cls(address, limit, at_once, nodes, AGAIN * used, max(most, room), is_patient)
+
+    def took(self, number: int, peer: str) -> None:
+        """Note that a message of a peer was taken from a connection."""
         self.taken[number] = self.taken.get(number, 0) + 1
+        self.owners[number] = peer
+
+    def owner(self, number: int) -> tuple[str, int]:
+        """Return whose a connection is that has spoken, and how many of them may be; all strangers are one."""
+        name = node_of(self.owners.get(number, ""))
+        return (name, self.each) if name in self.nodes else ("", STRANGERS_MAX)
 
     def complaints(self) -> Sequence[str]:
         """What was done since the last call."""
@@ -98,6 +138,8 @@ class Connection:
     """None: it is no connection of a door."""
     cookie: bytes
     """What the kernel tells it from all others by."""
+    order: int = 0
+    """Which it was, of all that were found."""
     taken: int = 0
     drained: int = 0
     """The door's count when a message was last seen to have been taken."""
@@ -116,6 +158,7 @@ class Guard:
         self.doors = {door.place: door for door in doors}
         self.connections: dict[int, Connection] = {}
         """By their number among the open files."""
+        self._order = itertools.count()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="guard", daemon=True)
 
@@ -130,23 +173,29 @@ class Guard:
         self._thread.join()
 
     def _watch(self) -> None:
-        before, next_s, rest_until_s = 0, 0.0, 0.0
+        before, files, next_s, rest_until_s = 0, 0, 0.0, 0.0
         with MEMORY.open("rb") as statm:
             while not self._is_over.wait(TICK_S):
                 now = time.monotonic()
                 grown = int(os.pread(statm.fileno(), 100, 0).split()[1]) * PAGE_BYTES
-                before = min(before, grown)
-                if now < rest_until_s or (now < next_s and grown < before + GROWN_BYTES):
+                number = _open_files(statm.fileno())
+                before, files = min(before, grown), min(files, number)
+                is_due = now >= next_s or grown >= before + GROWN_BYTES or number >= files + GROWN_FILES
+                if now < rest_until_s or not is_due:
                     continue
                 began_s = time.thread_time()
                 with suppress(OSError):  # a connection has ended meanwhile
                     self.look()
-                before, next_s = grown, now + LOOK_S
-                is_suspicious = any(each.door and each.held > each.door.limit / 2 for each in self.connections.values())
-                rest_until_s = 0.0 if is_suspicious else now + (time.thread_time() - began_s) / LOOKING
+                before, files, next_s = grown, number, now + LOOK_S
+                rest_until_s = 0.0 if self._is_suspicious() else now + (time.thread_time() - began_s) / LOOKING
+
+    def _is_suspicious(self) -> bool:
+        """Whether a connection is half way to being ended, or a door had too many."""
+        is_full = any(door.was_full for door in self.doors.values())
+        return is_full or any(each.door and each.held > each.door.limit / 2 for each in self.connections.values())
 
     def look(self) -> None:
-        """Look at all connections, and end those that hold too much."""
+        """Look at all connections, and end those that hold too much, or are too many."""
         self._look_at_all()
         for door in self.doors.values():
             door.seen = dict(door.taken)
@@ -158,14 +207,30 @@ class Guard:
             order = sorted(here, key=lambda number: (number not in door.taken, here[number]))
             while order and sum(here.values()) > door.limit * door.at_once:
                 here[order[-1]] = self._end(order.pop(), least=0)
-            self._end_beyond(door, sorted(here))
+            self._end_beyond(door, sorted(here, key=lambda number: self.connections[number].order))
 
     def _end_beyond(self, door: Door, here: list[int]) -> None:
-        """End connections of which no message was ever taken, the last first, where a door has too many in all."""
+        """End connections that are too many, the last first: of a node, whatever it said, and in all of the silent."""
+        unread, door.unread = door.unread, set()
+        own, ended = Counter[str](), Counter[str]()
         silent = [number for number in here if not self.connections[number].has_spoken]
-        kept = max(0, len(silent) - max(0, len(here) - door.most))
-        if ended := [number for number in silent[kept:] if self._abort(number)]:
-            door.ended.append(f"ended: {len(ended)} of more than {door.most} connections, which said nothing")
+        for number in here:
+            if self.connections[number].has_spoken:
+                name, most = door.owner(number)
+                own[name] += 1
+                if door.owners.get(number) in unread and self._abort(number):
+                    door.ended.append(f"ended: {door.owners[number]!r} does not read what it is sent")
+                elif own[name] > most:
+                    ended[name] += self._abort(number)
+        for name, count in ended.items():
+            most = door.each if name else STRANGERS_MAX
+            door.ended.append(
+                f"ended: {count} of {own[name]} connections of {name or 'strangers'}, which may have {most}"
+            )
+        left = max(0, door.most - own.total() + ended.total())
+        if count := sum(map(self._abort, silent[left:])):
+            door.ended.append(f"ended: {count} of more than {door.most} connections, which said nothing")
+        door.was_full = bool(count or ended)
 
     def _look_at_all(self) -> None:
         """Look at all open files: the kernel gives the lowest free number, so that gaps are small.
@@ -207,7 +272,9 @@ class Guard:
         except (OSError, ValueError):
             return Connection(None, cookie)
         door = self.doors.get((host, port)) or self.doors.get(("0.0.0.0", port))  # noqa: S104 - compared, not bound
-        return Connection(door, cookie, door.seen.get(number, 0), door.drained) if door else Connection(None, cookie)
+        if door is None:
+            return Connection(None, cookie)
+        return Connection(door, cookie, next(self._order), door.seen.get(number, 0), door.drained)
 
     def _held(self, known: Connection, number: int, received: int) -> int:
         """Bytes that have come since the last message was taken, at most."""
@@ -219,7 +286,7 @@ class Guard:
         is_sure = not door.is_patient or door.drained > known.drained + 1
         return max(0, received - known.begin) if is_sure else 0
 
-    def _end(self, number: int, least: int) -> int:
+    def _end(self, number: int, least: float) -> int:
         """End a connection that holds more than `least` without what waits in the kernel; return what it holds then."""
         known = self.connections[number]
         assert known.door is not None
@@ -235,13 +302,34 @@ class Guard:
 
     def _abort(self, number: int) -> bool:
         """End a connection; whether it was still there."""
-        with borrowed(number) as (_, connection):
-            if not self._is_still(connection, number):
-                return False
+        try:
+            with borrowed(number) as (_, connection):
+                return self._abort_if_still(connection, number)
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=number)  # no copy
+        try:
+            return self._abort_if_still(connection, number)
+        finally:
+            connection.detach()
+
+    def _abort_if_still(self, connection: socket.socket | None, number: int) -> bool:
+        if is_still := self._is_still(connection, number):
             abort(connection)
-        return True
+        return is_still
 
     def _is_still(self, connection: socket.socket | None, number: int) -> TypeGuard[socket.socket]:
         """Whether an open file is the connection that was looked at."""
         known = self.connections[number]
         return connection is not None and connection.getsockopt(socket.SOL_SOCKET, SO_COOKIE, 8) == known.cookie
+
+
+def _open_files(any_file: int) -> int:
+    """Return about how many files are open: the kernel gives the lowest free number."""
+    try:
+        number = os.dup(any_file)
+    except OSError:  # none is free
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    os.close(number)
+    return number
