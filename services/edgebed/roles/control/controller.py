@@ -186,7 +186,8 @@ class Controller:
             if not came:
                 return []
             self.members[message.sender].ready = message
-            return [*self.admission.restored(message, self.members), *came, *self._start(now)]
+            late = self.injector.late(message.sender, now)
+            return [*self.admission.restored(message, self.members), *came, *late, *self._start(now)]
         if isinstance(message, messages.Reached):
             if self.phase is Phase.RUNNING:
                 return self._done(self.director.reached(message, now), now)
