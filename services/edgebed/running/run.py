@@ -39,6 +39,7 @@ from edgebed.runtimes.hosting import TrialHost
 from edgebed.runtimes.runtime import runtime_of
 from edgebed.runtimes.signals import ending_by_signal, finishing
 from edgebed.scenario.faults.availability import AvailabilityFault
+from edgebed.scenario.hosts import require_use
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.scenario.schema import Scenario, TrialSection
@@ -107,6 +108,7 @@ def run(
     options = Options(runtime=runtime, emulation=emulation, trace=trace, force=force)
     with contextlib.redirect_stdout(sys.stderr):  # output of a user's own model is not a result
         loaded = load_scenario(scenario, sets, hosts=hosts).only(variants)
+        require_use(hosts, runtime, loaded.trials.values())
         if TRAITS[runtime].has_containers:
             from edgebed.running.hosts import with_capacities  # loads the engine's client
 
