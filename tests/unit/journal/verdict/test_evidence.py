@@ -207,6 +207,23 @@ def test_what_was_not_asked_for_owes_nothing(judged):
     assert judged(nothing, plan_of(cpus=0.5)).verdict == "unknown"
 
 
+def test_a_rate_that_somebody_changed_is_checked_where_the_plan_asks_for_none(judged):
+    """By hand or by a fault, where the node tells of it; nobody owes what was not planned."""
+    by_hand = records.Fault(
+        name="by hand", action="link", target="edge-0", asked_s=12.0, trigger="by hand", change="uplink 1mbit"
+    )
+    said = [each for each in WHOLE if not isinstance(each[2], records.Link)]
+    said = [(2.0, "controller", by_hand), (2.1, "edge-0", held(LinkPlan(uplink_bit_s=MBIT))), *said]
+    fidelity = judged(said, plan_of())
+
+    assert [(row.condition, row.nodes, row.measured_by) for row in fidelity.evidence if row.subject == "edge"] == [
+        ("uplink rate", 1, "read back by the node from tc")
+    ]
+    (node,) = (node for node in fidelity.nodes if node.node == "edge-0")
+    assert (node.uplink.asked_low_bit_s, node.uplink.asked_high_bit_s) == (None, MBIT)
+    assert node.downlink.asked_high_bit_s is None
+
+
 def test_a_link_that_the_transport_holds_is_stated_and_measured_by_messages(judged):
     """Nothing reads it back; and nobody knows of an MTU."""
     link = LinkPlan(uplink_bit_s=10 * MBIT, latency_s=0.01)
