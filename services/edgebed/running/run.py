@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from edgebed.core import records
 from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
@@ -34,6 +35,7 @@ from edgebed.planning.link_warnings import check_links
 from edgebed.planning.memory import check_caps
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.roles.control.controller import ResumedTrial
+from edgebed.roles.control.name import NAME as CONTROLLER
 from edgebed.running.results import Run, Trial
 from edgebed.runtimes.hosting import TrialHost
 from edgebed.runtimes.runtime import runtime_of
@@ -44,6 +46,7 @@ from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.scenario.schema import Scenario, TrialSection
 
+REASON_LENGTH_MAX = 500
 ReportWriter = Callable[[Run], None]
 """A function that writes the report of a run into its folder."""
 
@@ -282,7 +285,14 @@ def _run_trial(
     trial = Trial(folder)
     with JournalWriter(folder.journal) as journal:
         show = progress.update if progress else lambda _: None
-        host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
+        try:
+            host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
+        except EdgebedError as error:
+            with contextlib.suppress(EdgebedError):
+                if not folder.journal.stat().st_size:  # what the nodes were to run in has failed
+                    reason = str(error)[:REASON_LENGTH_MAX]
+                    journal.write(0.0, CONTROLLER, records.Ended(outcome="failed", reason=reason))
+            raise
     summary = trial.summary
     if progress:
         progress.trial_ended(summary)
