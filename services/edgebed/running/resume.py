@@ -113,6 +113,7 @@ def past_of(folder: TrialFolder, *, from_checkpoint: bool = False) -> ResumedTri
         durable=0 if from_checkpoint else past.durable,
         from_checkpoint=from_checkpoint,
         evaluated=past.evaluated,
+        measured=past.measured,
         triggered_s=past.triggered_s,
         by_hand=tuple(past.by_hand),
     )
@@ -165,6 +166,7 @@ class _Past(Fold):
         self.durable = 0
         """Records of what is in the server's present log."""
         self.evaluated: tuple[float, int] | None = None
+        self.measured: tuple[float, float] | None = None
         self.triggered_s: dict[tuple[str, str], float] = {}
         self.by_hand: list[tuple[float, Injection]] = []
         self.controller_t = 0.0
@@ -205,6 +207,7 @@ class _Past(Fold):
     @on(records.Evaluated)
     def _evaluated(self, t: float, _: str, record: records.Evaluated) -> None:
         self.evaluated = self.timeline.since_began(t), record.version
+        self.measured = record.accuracy, record.loss
 
     @on(records.Fault)
     def _fault(self, _: float, __: str, record: records.Fault) -> None:
