@@ -85,6 +85,10 @@ NO_DEVICE = "the journal does not tell how long work takes on the device; a newe
 NO_MEMORY = "the kernel did not tell it"
 NO_STOPS = "the journal does not tell; a newer one does, where the kernel has schedstat"
 NO_HOST = "records of it are missing: did the controller or its probe stand still, or was it out of reach?"
+NO_RECORDS = (NO_USAGE, NO_LINK, NO_MESSAGES, NO_HOST)
+TOO_SHORT = "too short to be measured; train for ten seconds or more"
+SHORT_S = 10.0
+"""Seconds of training below which it is no wonder that records are missing."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +194,8 @@ def unobserved(trial: Observed, claims: Iterable[Claim]) -> tuple[str, ...]:
     groups: dict[tuple[str, str], list[Claim]] = {}
     for claim in claims:
         if claim.share < OBSERVED_MIN and claim.missing:
-            groups.setdefault((claim.about, claim.missing), []).append(claim)
+            is_short = trial.trained_s < SHORT_S and claim.missing in NO_RECORDS
+            groups.setdefault((claim.about, TOO_SHORT if is_short else claim.missing), []).append(claim)
     return tuple(_text(trial, subject, missing, alike) for (subject, missing), alike in groups.items())
 
 

@@ -10,7 +10,8 @@ from edgebed.core.device_core import Core
 from edgebed.core.plan import LinkPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
-from edgebed.journal.verdict.fidelity import TOO_SHORT, judge
+from edgebed.journal.verdict.evidence import TOO_SHORT
+from edgebed.journal.verdict.fidelity import judge
 from edgebed.journal.verdict.presence import told_after_s
 
 from .conftest import GIB, MBIT, TEN_MBIT, WORKERS, held, host, plan_of, series_of, transfers, trial, usage
@@ -246,6 +247,24 @@ def test_training_that_nobody_measured_for_it_was_too_short_says_so():
     plan, said = plan_of(cpus=0.5), series_of()
 
     assert judge(plan, said).reasons == (TOO_SHORT,)
+
+
+@pytest.mark.parametrize(
+    ("trained_s", "why"), [(3.8, TOO_SHORT), (30.0, "did the controller or its probe stand still")]
+)
+def test_what_a_short_trial_did_not_observe_it_was_too_short_for(judged, trained_s, why):
+    """Nobody has to have stood still: its verdict is the same, and the words are others."""
+    said = [
+        (min(t, trained_s), node, each)
+        for t, node, each in WHOLE
+        if not isinstance(each, records.HostLoad)
+        and (t <= trained_s or isinstance(each, records.Finished | records.Ended))
+    ]
+    fidelity = judged(said)
+
+    assert fidelity.verdict == "unknown"
+    (host_of_it,) = (reason for reason in fidelity.reasons if "load of the host" in reason)
+    assert why in host_of_it
 
 
 # --- nodes that come and go -------------------------------------------------------------------------------------------
