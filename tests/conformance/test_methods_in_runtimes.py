@@ -24,7 +24,6 @@ from edgebed.journal.folds import Timeline
 from edgebed.journal.run_folder import RunFolder
 from edgebed.running.results import Run, Trial
 from edgebed.running.run import Options, host_of, plan_checked, run_trials
-from edgebed.runtimes.containers.project import ImageNames
 from edgebed.scenario.load import load_scenario
 
 pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: eleven trials
@@ -90,8 +89,7 @@ def over_hosts(scenario: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The scenario on three hosts, of which this thread is on the first."""
     if reason := why_no_swarm():
         pytest.skip(reason)
-    images = ImageNames.named()
-    with running_swarm(3, (images.server, images.worker)) as swarm, inside(str(swarm.namespace("e1"))):
+    with running_swarm(3) as swarm, inside(str(swarm.namespace("e1"))):
         yield scenario | {"hosts": {each.host: {"engine": each.engine} for each in swarm.addresses}}
 
 

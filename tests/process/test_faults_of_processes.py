@@ -24,7 +24,8 @@ SCENARIO = {
     "evaluation": {"every": "1h"},
     "deadlines": {"check": "250ms"},
 }
-NODES = {"killed": {}, "frozen": {}, "cut": {}, "slow": {"uplink": "8mbit"}, "capped": {"cpus": 0.5}}
+NODES = {"killed": {}, "frozen": {}, "cut": {}, "slow": {"uplink": "8mbit"}, "capped": {"cpus": 0.5},
+         "mended": {"uplink": "8mbit", "cpus": 0.5}}  # fmt: skip
 FLEET = {name: {"count": 1, "waiting": "5ms", **settings} for name, settings in NODES.items()}
 FAULTS = [
     {"restart": "killed-0", "at": "1s", "delay": "500ms"},
@@ -32,6 +33,10 @@ FAULTS = [
     {"cut": "cut-0", "at": "1s", "for": "1500ms"},
     {"link": "slow-0", "at": "1s", "uplink": "1mbit", "for": "1500ms"},
     {"cpus": "capped-0", "at": "1s", "to": 0.1},
+    {"cut": "mended-0", "at": "1s", "for": "1500ms"},
+    {"link": "mended-0", "at": "1s", "uplink": "1mbit", "for": "1500ms"},
+    {"cpus": "mended-0", "at": "1s", "to": 0.1, "for": "1500ms"},
+    {"restart": "mended-0", "at": "2s", "delay": "1s"},
 ]
 DONE_S = 1.0
 """Between asking and doing on a machine that may be busy with other tests; the bench says how long it takes."""
@@ -93,14 +98,15 @@ def told(request, tmp_path_factory) -> Told:
 
 def test_the_run_lives_and_every_fault_is_recorded_as_done(told):
     """With the time asked and the time done; nothing was impossible."""
-    faults = {(each["target"], each["action"]): each for each in told.of("fault")}
+    told_of = [each for each in told.of("fault") if each["target"] != "mended-0"]
+    faults = {(each["target"], each["action"]): each for each in told_of}
 
     assert told.run.exit_code == 0
     assert set(faults) == {
         ("killed-0", "kill"), ("killed-0", "launch"), ("frozen-0", "freeze"), ("frozen-0", "thaw"), ("cut-0", "cut"),
         ("cut-0", "heal"), ("slow-0", "link"), ("capped-0", "cpus"),
     }  # fmt: skip
-    for fault in told.of("fault"):
+    for fault in told_of:
         assert (fault.get("problem", ""), fault.get("moot", "")) == ("", "")
         assert 0.0 <= fault["t"] - fault["asked_s"] < DONE_S
 
@@ -161,6 +167,19 @@ def test_a_smaller_cap_slows_a_node_down(told):
 
     assert told.updates("capped-0", capped_s)
     assert usage.get("cpus_held") == (0.1 if told.emulation == "kernel" else None)
+
+
+def test_what_ended_while_a_node_was_dead_has_ended_for_its_next_life(told):
+    """Its cut, its slower link and its smaller cap, which namespace and cgroup had kept."""
+    ends = [each for each in told.of("fault", target="mended-0") if "it is not there" in each.get("moot", "")]
+    (joined,) = told.of("node", name="mended-0", state="joined", incarnation=2)
+    link = [each for each in told.of("link", node="mended-0") if each["t"] > joined["t"]][-1]
+    (*_, usage) = told.of("usage", node="mended-0")
+
+    assert {each["action"] for each in ends} == {"heal", "link", "cpus"}
+    assert told.updates("mended-0", joined["t"])
+    assert (link.get("cut", False), link["uplink_held"], link.get("problem", "")) == (False, 8_000_000, "")
+    assert usage.get("cpus_held") == (0.5 if told.emulation == "kernel" else None)
 
 
 @pytest.mark.timeout(600)

@@ -4,7 +4,7 @@ import functools
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -78,11 +78,11 @@ def why_no_swarm() -> str | None:
 
 
 @contextmanager
-def running_swarm(number: int = 3, images: Sequence[str] = ()) -> Iterator[Swarm]:
-    """So many hosts, with images of the machine's own engine; nothing of them is left afterwards. One at a time."""
+def running_swarm(number: int = 3) -> Iterator[Swarm]:
+    """So many hosts, with the nodes' images of the machine's own engine; nothing is left afterwards. One at a time."""
     with one_at_a_time("swarm"):
         _script("down")  # of whoever was killed
-        _script("up", str(number), *images)
+        _script("up", str(number))
         before = os.environ.get(CGROUP_PARENT)
         os.environ[CGROUP_PARENT] = ""  # what an engine has in its own cgroup, `down` finds
         try:

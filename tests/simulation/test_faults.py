@@ -263,6 +263,38 @@ def test_a_lower_cap_makes_work_longer_until_it_is_as_planned_again(simulate: Si
     assert took_s[1] == pytest.approx(0.4, abs=PERIOD_S)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"cut": "slow-0", "at": "1s", "for": "2s"},
+        {"flap": "slow-0", "at": "1s", "for": "2s", "up": "300ms", "down": "300ms"},
+        {"partition": [["server", "fast", "slow-1"], ["slow-0"]], "at": "1s", "for": "2s"},
+        {"link": "slow-0", "at": "1s", "uplink": "20kbit", "for": "2s"},
+        {"cpus": "slow-0", "at": "1s", "to": 0.01, "for": "2s"},
+        {"cut": "server", "at": "1s", "for": "2s"},
+        {"link": "server", "at": "1s", "uplink": "10kbit", "downlink": "10kbit", "for": "2s"},
+    ],
+    ids=lambda fault: " ".join(map(str, next(iter(fault.items())))),
+)
+def test_what_ends_while_its_node_is_dead_has_ended_for_its_next_life(
+    simulate: Simulate, fault: dict[str, Any]
+) -> None:
+    """The worker pushes as often as it would without the fault."""
+    fleet = {"fast": SCENARIO["fleet"]["fast"], "slow": SCENARIO["fleet"]["slow"] | {"cpus": 1.0}}
+    server = {"uplink": "100mbit", "downlink": "100mbit", "durability": "none"}
+    settings = {"fleet": fleet, "server": server, "stop": {"time": "8s"}}
+    target = next(iter(fault.values()))
+    restart = {"restart": target if target == "server" else "slow-0", "at": "2.5s", "delay": "1.5s"}
+    with_fault, without = (simulate(scenario(*faults, **settings)) for faults in ((fault, restart), (restart,)))
+
+    def pushes(outcome: Outcome) -> int:
+        return sum(t > 4.5 and update.worker == "slow-0" for t, update in outcome.of(records.Update))
+
+    assert pushes(without) >= 8
+    assert pushes(with_fault) == pytest.approx(pushes(without), abs=1)
+    assert with_fault.accounting.closes
+
+
 def test_a_restarted_server_goes_on_from_the_last_checkpoint(simulate: Simulate) -> None:
     """Updates since then are lost with it; everybody joins the new one as soon as it is there."""
     killed = {"restart": "server", "at_update": 50, "delay": "1s"}

@@ -7,7 +7,6 @@ import pytest
 from swarm import Swarm, running_swarm, why_no_swarm
 
 from edgebed.runtimes.containers.engine import connected
-from edgebed.runtimes.containers.project import ImageNames
 
 
 @pytest.fixture(scope="session")
@@ -15,8 +14,7 @@ def swarm() -> Iterator[Swarm]:
     """Three hosts, each with the images of the nodes."""
     if reason := why_no_swarm():
         pytest.skip(reason)
-    images = ImageNames.named()
-    with running_swarm(3, (images.server, images.worker)) as made:
+    with running_swarm(3) as made:
         yield made
 
 

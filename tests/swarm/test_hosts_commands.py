@@ -10,8 +10,9 @@ from contextlib import suppress
 
 import pytest
 from docker.errors import ImageNotFound
-from swarm import SCRIPT
+from swarm import FOLDER, SCRIPT
 
+from edgebed.cli.options import engines_in
 from edgebed.runtimes.containers.labels import LABEL_OWNER
 from edgebed.runtimes.containers.leftovers import containers_with, networks_with
 from edgebed.runtimes.containers.project import ImageNames
@@ -47,6 +48,11 @@ def command(*words, there=True):
     line = [*place, sys.executable, "-m", "edgebed", "hosts", *map(str, words)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     return done.returncode, done.stdout, done.stderr
+
+
+def test_the_hosts_that_the_script_made_are_in_a_file(swarm):
+    """Which commands take as it is."""
+    assert engines_in(FOLDER / "hosts.yaml") == swarm.addresses
 
 
 def left(clients):

@@ -67,13 +67,19 @@ def down(
     addresses = engines_in(hosts) if hosts else ()
     named = frozenset(each.host for each in addresses)
     keeping = LogKeeping(runs_root(runs_dir), removes=logs, hosts=named or None)
+    away: list[str] = []
+
+    def put_away(problem: str) -> None:
+        away.append(problem)
+        put(problem)
+
     removed = cgroups.remove_leftovers(put)
     if engine.is_there() or addresses or engines_left_behind():
-        removed += leftovers.remove_leftovers(put, logs=keeping, hosts=addresses)
+        removed += leftovers.remove_leftovers(put, logs=keeping, hosts=addresses, say_away=put_away)
     else:
         put(f"containers were not looked for: there is no {engine.SOCKET}, and DOCKER_HOST is not set")
     if not removed:
-        put("nothing to remove")
+        put("nothing to remove" + (" where an engine answers" if away else ""))
 
 
 def calibrate(

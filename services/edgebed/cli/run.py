@@ -153,10 +153,12 @@ def plan(
     from edgebed.planning.link_warnings import check_links
     from edgebed.planning.memory import check_caps
     from edgebed.planning.planning import plan_trials
+    from edgebed.scenario.hosts import require_use
     from edgebed.scenario.load import load_scenario
 
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own code prints is not the plan
         loaded = load_scenario(scenario, sets or (), hosts=hosts).only(variants or ())
+        require_use(hosts, runtime, loaded.trials.values())
         if TRAITS[runtime].has_containers:
             from edgebed.running.hosts import with_capacities  # loads the engine's client
 

@@ -64,8 +64,11 @@ ResumableToo = Annotated[
 Keep = Annotated[int | None, typer.Option(min=0, help="Keep the newest N runs of each scenario.", show_default=False)]
 Older = Annotated[
     str | None,
-    typer.Option(metavar="AGE", help="Runs alone that were begun as long ago, e.g. 30d or 12h.", show_default=False),
+    typer.Option(
+        metavar="AGE", help="Runs alone that were begun as long ago, e.g. 12h, 30d or 8w.", show_default=False
+    ),
 ]
+AGES = {"h": dt.timedelta(hours=1), "d": dt.timedelta(days=1), "w": dt.timedelta(weeks=1)}
 Yes = Annotated[bool, typer.Option("--yes", help="Remove them; without it they are listed alone.")]
 
 
@@ -200,16 +203,13 @@ def _newest(folders: "Iterable[RunFolder]", count: int) -> set[str]:
 
 def _before(older: str | None) -> dt.datetime | None:
     """The moment before which runs have to have begun; ScenarioError where the option is no age."""
-    from edgebed.core.units import parse_duration
-
     if older is None:
         return None
-    now = dt.datetime.now(dt.UTC)
-    try:
-        days = re.fullmatch(r"(\d{1,5})d", older, re.ASCII)
-        return now - (dt.timedelta(days=int(days[1])) if days else dt.timedelta(seconds=parse_duration(older)))
-    except (ValueError, OverflowError):
-        raise ScenarioError(f"--older: {older!r} is no age; give days or hours, e.g. 30d or 12h") from None
+    age = re.fullmatch(r"(\d{1,5})([hdw])", older, re.ASCII)
+    if age is None:
+        why = "counts minutes" if re.fullmatch(r"\d+m", older, re.ASCII) else "is no age"
+        raise ScenarioError(f"--older: {older!r} {why}; give hours, days or weeks, e.g. 12h, 30d or 8w")
+    return dt.datetime.now(dt.UTC) - int(age[1]) * AGES[age[2]]
 
 
 def _is_before(row: "RunOverview", moment: dt.datetime) -> bool:

@@ -72,7 +72,7 @@ class Mechanisms:
             yield "Packets are lost by the kernel (netem)."
         if not all(link.limited for link in links):
             unlimited = "Links without a limit" if any(link.shaped for link in links) else "Links"
-            yield f"{unlimited} are as fast as the machine."
+            yield f"{unlimited} are as fast as the machine, unless a fault or a user changes them."
         if any(node.changeable for node in plan.nodes):
             yield f"What faults do to links is done by {self}."
 

@@ -22,6 +22,7 @@ from edgebed.emulation.netlink import TICK_NS, LinkReader, Queue
 POLL_S = 0.02
 PATIENCE_S = 30.0  # whoever sets links may have hundreds to set
 TOLERANCE_S = 1.0  # a change may come so much too early or too late before it counts as missing
+FIRST_HELD_S = 5.0  # whoever holds a link may have to be started first, where nobody was to change it
 SELDOM_S = 10.0  # a link that changes all the time is journaled no more often, and neither is one that differs
 
 Mechanism = Literal["none", "tc", "model"]
@@ -165,6 +166,32 @@ class StatedLink:
             loss=asked.loss,
             cut=asked.cut,
         )
+
+
+class ChangedLink:
+    """Meter of a link of which nothing was asked: it says nothing until a fault, or the user, changes the link."""
+
+    def __init__(self, node: str, make: Callable[[], LinkMeter | StatedLink], after_s: float = 0.0) -> None:
+        """`make` gives the meter of the link when it is changed first, whose looks begin `after_s` later."""
+        self.node = node
+        self.make = make
+        self.after_s = after_s
+        self.meter: LinkMeter | StatedLink | None = None
+        self.looks_s = math.inf
+        """When the meter looks first, in seconds since training began."""
+
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """Note a fault done to a link, `time_s` after training began; the link may be the other end's."""
+        if injection.node != self.node:
+            return
+        self.looks_s = min(self.looks_s, time_s + self.after_s)
+        self.meter = self.meter or self.make()
+        self.meter.inject(time_s, injection)
+
+    def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
+        """Yield a record if there is something to journal; times in seconds of the trial."""
+        if self.meter and now >= self.looks_s + (began_s or 0.0):
+            yield from self.meter.read(now, began_s)
 
 
 def around(schedule: LinkSchedule, time_s: float) -> list[LinkState]:

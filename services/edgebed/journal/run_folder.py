@@ -177,12 +177,15 @@ class RunFolder:
         for path in _candidates(root, str(text)):
             if _is_run(path):
                 return cls(path.resolve())
-        known = [run.name for run in list_runs(root)]
-        scenarios, scenario = {name.partition("/")[0] for name in known}, str(text).partition("/")[0]
+        scenario = str(text).partition("/")[0]
+        newest = sorted(list_runs(root), key=_began, reverse=True)
+        known = [run.name for run in sorted(newest, key=lambda run: run.scenario_name != scenario)]
+        scenarios = {name.partition("/")[0] for name in known}
         close = [] if scenario in scenarios else difflib.get_close_matches(scenario, sorted(scenarios), n=1)
         guess = f"did you mean '{close[0]}'? " if close else ""
         if len(known) > LISTED_MAX:
-            allowed = f"the last {LISTED_MAX} of {len(known)} are {', '.join(known[-LISTED_MAX:])}"
+            own = f", those of '{scenario}' first" if scenario in scenarios else ""
+            allowed = f"the newest of {len(known)}{own}: {', '.join(known[:LISTED_MAX])}"
         else:
             allowed = f"there are {', '.join(known)}" if known else f"there are no runs in {root.absolute()}"
         forms = "a scenario, <scenario>/<number>, a folder, or 'latest'"
@@ -463,10 +466,15 @@ def _candidates(root: Path, text: str) -> Iterator[Path]:
     yield path.parent  # report.html or summary.json inside the run
 
 
-def _began(run: RunFolder) -> tuple[float, str]:
-    """When a run began, by the manifest, which is written first."""
+def _began(run: RunFolder) -> tuple[int, float, str]:
+    """When a run began: the second that its manifest tells, and of several in one the last that was written."""
     marker = run.manifest if run.manifest.exists() else run.path
-    return marker.stat().st_mtime, str(run.path)
+    written_s = marker.stat().st_mtime
+    try:
+        began_s = dt.datetime.fromisoformat(run.read_manifest()["started"]).timestamp()
+    except (EdgebedError, KeyError, ValueError, OverflowError):
+        began_s = written_s
+    return int(began_s), written_s, str(run.path)
 
 
 def point_latest_anew(parent: Path) -> None:

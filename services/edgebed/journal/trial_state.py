@@ -15,7 +15,7 @@ from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.folds import Counters, Fold, Timeline, on
 from edgebed.journal.troubles import Trouble, Troubles
-from edgebed.roles.control.controller import Phase
+from edgebed.roles.control.controller import Phase, ResumedTrial
 from edgebed.roles.control.members import PRESENT
 
 RATE_WINDOW_S = 3.0
@@ -101,9 +101,9 @@ def is_up(state: str) -> bool:
 class TrialState(Fold):
     """Follows the records of a trial, also one that broke off and was resumed."""
 
-    def __init__(self, plan: Plan, began_s: float | None = None) -> None:
-        """`began_s`: when training began, if that was before the first record that will be followed."""
-        self.timeline = Timeline(began_s)
+    def __init__(self, plan: Plan, past: ResumedTrial | None = None) -> None:
+        """`past`: what there was before the first record that will be followed."""
+        self.timeline = Timeline(past.began_s if past else None)
         self.counters = Counters(self.timeline)
         self.troubles = Troubles(self.timeline)
         super().__init__(self.counters, self.troubles)
@@ -111,9 +111,11 @@ class TrialState(Fold):
         self.phase = Phase.LAUNCHED
         self.ended: records.Ended | None = None
         self.updates = 0
-        self.ingress_bytes = 0
+        self.ingress_bytes = past.update_bytes if past else 0
         self.accuracy: float | None = None
         self.loss: float | None = None
+        if past and past.measured:
+            self.accuracy, self.loss = past.measured
         self.states = {node.node: "expected" for node in plan.nodes}
         workers = plan.workers()
         self._is_virtual = False

@@ -150,9 +150,14 @@ class Run:
 
     @property
     def can_be_resumed(self) -> bool:
-        """Whether something is left to do and no process is doing it: a trial that broke off, or has not begun."""
+        """Whether something is left to do and no process is doing it: a trial that broke off, or has not begun.
+
+        Not where all that began has failed before it trained: there is nothing to go on from.
+        """
         done = self.summary.not_begun == () and all(trial.ran_to_end for trial in self.summary.trials)
-        return bool(self.manifest.get("options")) and not done and not self.folder.is_running()
+        begun = self.trials.values()
+        is_empty = begun and all(each.series.trial is None and each.summary.outcome == "failed" for each in begun)
+        return bool(self.manifest.get("options")) and not done and not is_empty and not self.folder.is_running()
 
     @cached_property
     def summary(self) -> RunSummary:

@@ -22,7 +22,7 @@ import msgspec
 from edgebed.core import records
 from edgebed.core.errors import DamagedFileError, EdgebedError, ScenarioError
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Plan
+from edgebed.core.plan import Injection, Plan
 from edgebed.core.reading import open_file
 from edgebed.journal.checkpoints import read_checkpoint
 from edgebed.journal.folds import Counters, Fold, Timeline, on
@@ -30,8 +30,10 @@ from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import RunFolder, TrialFolder, find_resumable, runs_root
 from edgebed.metrics import table
 from edgebed.planning.planning import PlannedTrial
+from edgebed.roles.control.active_faults import BY_HAND, OF_NEXT_INCARNATION
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.control.duties import is_timely
+from edgebed.roles.control.fault_text import injection_of
 from edgebed.roles.control.name import NAME as CONTROLLER
 from edgebed.roles.server.entries import DURABLE, is_durable
 from edgebed.running.results import Run, Trial
@@ -111,7 +113,9 @@ def past_of(folder: TrialFolder, *, from_checkpoint: bool = False) -> ResumedTri
         durable=0 if from_checkpoint else past.durable,
         from_checkpoint=from_checkpoint,
         evaluated=past.evaluated,
+        measured=past.measured,
         triggered_s=past.triggered_s,
+        by_hand=tuple(past.by_hand),
     )
 
 
@@ -162,7 +166,9 @@ class _Past(Fold):
         self.durable = 0
         """Records of what is in the server's present log."""
         self.evaluated: tuple[float, int] | None = None
+        self.measured: tuple[float, float] | None = None
         self.triggered_s: dict[tuple[str, str], float] = {}
+        self.by_hand: list[tuple[float, Injection]] = []
         self.controller_t = 0.0
         """The latest time of the controller's own, in seconds since the launch."""
 
@@ -201,11 +207,17 @@ class _Past(Fold):
     @on(records.Evaluated)
     def _evaluated(self, t: float, _: str, record: records.Evaluated) -> None:
         self.evaluated = self.timeline.since_began(t), record.version
+        self.measured = record.accuracy, record.loss
 
     @on(records.Fault)
     def _fault(self, _: float, __: str, record: records.Fault) -> None:
         asked_s = self.timeline.since_began(record.asked_s)
         self.triggered_s.setdefault((record.name, record.target), asked_s)
+        if record.name == BY_HAND and record.action in OF_NEXT_INCARNATION and not record.problem:
+            try:
+                self.by_hand.append((asked_s, injection_of(record.target, record.action, record.change)))
+            except ValueError as error:
+                raise DamagedFileError(f"{record.action} of {record.target} by hand: {error}") from None
 
 
 def _require_own(folder: RunFolder) -> None:

@@ -17,12 +17,12 @@ from typing import Any, Protocol
 
 import msgspec
 
+from edgebed.core import records
 from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.package import fingerprint
 from edgebed.core.plan import Plan
-from edgebed.core.records import Ended
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_mechanisms
 from edgebed.journal.journal import JournalWriter
@@ -42,10 +42,12 @@ from edgebed.runtimes.hosting import TrialHost
 from edgebed.runtimes.runtime import runtime_of
 from edgebed.runtimes.signals import ending_by_signal, finishing
 from edgebed.scenario.faults.availability import AvailabilityFault
+from edgebed.scenario.hosts import require_use
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.scenario.schema import Scenario, TrialSection
 
+REASON_LENGTH_MAX = 500
 ReportWriter = Callable[[Run], None]
 """A function that writes the report of a run into its folder."""
 
@@ -110,6 +112,7 @@ def run(
     options = Options(runtime=runtime, emulation=emulation, trace=trace, force=force)
     with contextlib.redirect_stdout(sys.stderr):  # output of a user's own model is not a result
         loaded = load_scenario(scenario, sets, hosts=hosts).only(variants)
+        require_use(hosts, runtime, loaded.trials.values())
         if TRAITS[runtime].has_containers:
             from edgebed.running.hosts import with_capacities  # loads the engine's client
 
@@ -242,7 +245,7 @@ def _journal_interruption(planned: Sequence[PlannedTrial], folder: RunFolder) ->
         if series.ended is None:
             begun.make(trial.plan)
             with JournalWriter(begun.journal) as journal:
-                journal.write(series.length_s, CONTROLLER, Ended(outcome="interrupted", reason=BY_USER))
+                journal.write(series.length_s, CONTROLLER, records.Ended(outcome="interrupted", reason=BY_USER))
         if not series.ran_to_end:
             return
 
@@ -306,7 +309,14 @@ def _run_trial(
     trial = Trial(folder)
     with JournalWriter(folder.journal) as journal:
         show = progress.update if progress else lambda _: None
-        host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
+        try:
+            host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
+        except EdgebedError as error:
+            with contextlib.suppress(EdgebedError):
+                if not folder.journal.stat().st_size:  # what the nodes were to run in has failed
+                    reason = str(error)[:REASON_LENGTH_MAX]
+                    journal.write(0.0, CONTROLLER, records.Ended(outcome="failed", reason=reason))
+            raise
     summary = trial.summary
     if progress:
         progress.trial_ended(summary)

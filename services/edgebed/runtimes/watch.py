@@ -25,7 +25,7 @@ class StatusFeed:
         self.heart = heart
         self.show = show
         self.observe = observe
-        self.state = TrialState(heart.plan, heart.past.began_s if heart.past else None)
+        self.state = TrialState(heart.plan, heart.past)
         self.interrupted = False
         self.next_s = 0.0
 

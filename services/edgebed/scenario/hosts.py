@@ -6,17 +6,24 @@ memory. The same hosts and fleet give the same placement. `classes` of a host go
 nowhere else.
 """
 
+import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import Field, PlainValidator
 
+from edgebed.core.errors import ScenarioError
 from edgebed.core.hosts import ENGINE_PATTERN, FORMS, LOCAL
+from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.core.units import format_memory
 from edgebed.scenario.links import Rate
 from edgebed.scenario.problems import Problem, choose, show
 from edgebed.scenario.section import Memory, Section, of_pattern
+
+if TYPE_CHECKING:
+    from edgebed.scenario.schema import TrialSection
 
 FILE = "hosts.yaml"
 """File beside a scenario with its hosts."""
@@ -98,6 +105,27 @@ def overfull(hosts: Mapping[str, HostSection], promises: Sequence[Promise]) -> I
                 name,
                 f"the nodes of host {name} are promised {asked} of {has}. Use more hosts, fewer workers or lower caps.",
             )
+
+
+def require_use(file: str | Path | None, runtime: Runtime, trials: Iterable["TrialSection"]) -> None:
+    """ScenarioError where a file of hosts was named, and the runtime has no use for it: no fault names a host of it.
+
+    What the environment names holds for all runtimes, and may be of use to another.
+    """
+    if file is None or TRAITS[runtime].has_containers or str(file) == os.environ.get("EDGEBED_HOSTS"):
+        return
+    if not any(trial.hosts.keys() & _texts([fault.model_dump() for fault in trial.faults]) for trial in trials):
+        raise ScenarioError(
+            f"--hosts: in the {runtime} runtime all nodes are on this machine, and no fault names a host of {file}; "
+            "--runtime docker runs nodes on those hosts"
+        )
+
+
+def _texts(value: Any) -> set[str]:
+    """Return all texts in what a file says."""
+    if isinstance(value, dict | list | tuple):
+        return {text for each in (value.values() if isinstance(value, dict) else value) for text in _texts(each)}
+    return {value} if isinstance(value, str) else set()
 
 
 def host_problems(hosts: Mapping[str, HostSection], classes: Collection[str] | None = None) -> Iterator[Problem]:

@@ -226,7 +226,8 @@ and `edgebed plan` shows it. The journal has a line for each thing that is done,
 done and that at which it was.
 
 A node that is frozen, or cut, by several faults continues when the last of them is over. What is done to a link or to a
-cap holds for the node's next incarnation, too. The trial's end does not wait for a fault's.
+cap holds for the node's next incarnation, too, and so does its end: what was over while the node was dead is over for
+its next life. The trial's end does not wait for a fault's.
 
 The server learns of a failure as a real one would, from the data network: by silence (`deadlines.silence`), or by a
 connection that breaks. A worker that computes for long says so, and is silent only if it is frozen or cut off. What the

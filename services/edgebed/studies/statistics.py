@@ -145,21 +145,6 @@ def _detectable_halves(seeds: int) -> float:
     return high / critical
 
 
-def probability_below_one(values: Mapping[int, float], others: Mapping[int, float]) -> float | None:
-    """How likely `values` are the smaller, in the mean of the logarithm of their ratio, over the seeds that both have.
-
-    Student's t of the paired logarithms. None with fewer than two such seeds, or where a value is not above 0.
-    """
-    found = paired_ratio(values, others)
-    if found is None or found.low is None or found.high is None:
-        return None
-    mean, half = math.log(found.mean), math.log(found.high / found.low) / 2
-    if half <= 0:
-        return 0.5 if mean == 0 else float(mean < 0)
-    freedom = found.seeds - 1
-    return t_probability(-mean / half * t_quantile((1 + CONFIDENCE) / 2, freedom), freedom)
-
-
 def paired(
     values: Mapping[int, float], baseline: Mapping[int, float], confidence: float = CONFIDENCE
 ) -> ConfidenceInterval | None:

@@ -234,7 +234,7 @@ def test_prune_lists_what_it_would_remove(edgebed: Command, root: Path) -> None:
     [
         ("--keep 2", "12"), ("--keep 9", ""), ("--older 30d", "12"), ("--older 30d --keep 3", "1"),
         ("--result completed", "134"), ("--result diverged", ""), ("--older 87600h", "1"), ("noted", "3"),
-        ("noted --older 1d", ""),
+        ("--older 520w", "1"), ("noted --older 1d", ""),
     ],
 )  # fmt: skip
 def test_prune_goes_by_all_that_it_is_told(edgebed: Command, root: Path, words: str, removed: str) -> None:
@@ -251,8 +251,9 @@ def test_prune_goes_by_all_that_it_is_told(edgebed: Command, root: Path, words: 
     ("words", "said"),
     [
         ("", "which runs? say it by --keep N, --older AGE, --result RESULT or words, e.g. --older 30d"),
-        ("--older month", "--older: 'month' is no age; give days or hours, e.g. 30d or 12h"),
-        ("--older 999999d", "--older: '999999d' is no age; give days or hours, e.g. 30d or 12h"),
+        ("--older month", "--older: 'month' is no age; give hours, days or weeks, e.g. 12h, 30d or 8w"),
+        ("--older 999999d", "--older: '999999d' is no age; give hours, days or weeks, e.g. 12h, 30d or 8w"),
+        ("--older 1m", "--older: '1m' counts minutes; give hours, days or weeks, e.g. 12h, 30d or 8w"),
         ("--result failed", f"--result: 'failed' is none of {', '.join(RESULTS)}"),
         ("--keep 1 --runs-dir nowhere", "--runs-dir: the folder"),
     ],

@@ -111,14 +111,14 @@ def test_faults_alone_are_reason_enough_for_namespaces_and_cgroups(allowed):
         True,
     )
     assert list(LocalMechanisms(plan=cut, mechanisms=Mechanisms("namespaces")).notes()) == [
-        "Links are as fast as the machine.",
+        "Links are as fast as the machine, unless a fault or a user changes them.",
         "What faults do to links is done by the kernel's queues (tc) in a network namespace for each node.",
     ]
     assert "CPU caps are held by the kernel (cgroups)." in local_mechanisms(capped, "kernel").notes()
     allowed(namespaces="no veth here")
     assert list(local_mechanisms(cut, "auto").notes()) == [
         "The kernel does not hold links: no veth here.",
-        "Links are as fast as the machine.",
+        "Links are as fast as the machine, unless a fault or a user changes them.",
         "What faults do to links is done by the transport's own model of a link.",
     ]
 
@@ -154,10 +154,10 @@ def test_a_run_says_which_of_the_kernels_means_acted():
     assert list(links.notes()) == [
         "Rates of links are held by the kernel's queues (tc) in a network namespace for each node.",
         "Latency and jitter of links are made by the kernel (netem).",
-        "Links without a limit are as fast as the machine.",
+        "Links without a limit are as fast as the machine, unless a fault or a user changes them.",
     ]
     assert list(caps.notes()) == [
-        "Links are as fast as the machine.",
+        "Links are as fast as the machine, unless a fault or a user changes them.",
         "CPU caps are held by the kernel (cgroups).",
         "Memory caps are held by the kernel (cgroups); pages that nodes share, as torch's, do not count.",
     ]
@@ -171,7 +171,7 @@ def test_a_run_says_why_the_kernel_did_not_act():
         "The kernel does not hold links: that takes root.",
         "Rates of links are held by the transport's own model of a link.",
         "Latency and jitter of links are made by the transport's own delay line.",
-        "Links without a limit are as fast as the machine.",
+        "Links without a limit are as fast as the machine, unless a fault or a user changes them.",
         "The kernel does not hold caps: that takes root.",
         "CPU caps below one core are held by pacing: workers and the evaluator stretch their own work.",
         "Memory caps are not held.",

@@ -11,7 +11,7 @@ from edgebed.core.plan import Injection, LinkChange, LinkPlan
 from edgebed.emulation import readback
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState
 from edgebed.emulation.netlink import BadAnswerError, Queue
-from edgebed.emulation.readback import LinkMeter, StatedLink, around, deviation
+from edgebed.emulation.readback import ChangedLink, LinkMeter, StatedLink, around, deviation
 
 MBIT = 1_000_000
 
@@ -222,6 +222,21 @@ def test_a_link_that_no_kernel_holds_is_stated_once_and_again_when_faults_change
     (cut,) = link.read(14.0, 10.0)
     assert (cut.cut, cut.uplink_asked, cut.uplink_held, cut.problem) == (True, MBIT, None, "")
     assert list(link.read(15.0, 10.0)) == []
+
+
+def test_a_link_of_which_nothing_was_asked_is_told_of_once_somebody_changes_it():
+    """By hand, as by a fault; whoever holds it may have to be started first."""
+    kernel, effective = Kernel(), EffectiveLink(LinkPlan())
+    link = ChangedLink("edge-0", lambda: LinkMeter("edge-0", effective, kernel, ""), after_s=5.0)
+    change = Injection(node="edge-0", action="link", change=LinkChange(uplink_bit_s=MBIT))
+
+    link.inject(2.0, msgspec.structs.replace(change, node="server"))
+    assert list(link.read(90.0, 10.0)) == []
+    link.inject(80.0, change)
+    assert list(link.read(94.9, 10.0)) == []
+    kernel.up = queue(MBIT)
+    (said,) = link.read(95.0, 10.0)
+    assert (said.mechanism, said.uplink_asked, said.uplink_held, said.problem) == ("tc", MBIT, MBIT, "")
 
 
 def test_however_many_rows_a_trace_has_few_are_compared(monkeypatch):

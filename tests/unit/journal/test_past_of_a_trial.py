@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from edgebed.core import records
 from edgebed.core.errors import DamagedFileError, ScenarioError
+from edgebed.core.plan import Injection, LinkChange
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import TrialFolder
@@ -50,6 +51,35 @@ def test_what_has_passed_the_server_is_that_of_all_its_lives(tmp_path):
     assert past is not None
     assert past.traffic is not None
     assert (past.traffic.ingress_payload, past.traffic.egress_payload, past.traffic.pull_bytes) == (90, 92, 90)
+
+
+def test_what_was_done_by_hand_to_links_and_caps_is_told_and_what_could_not_be_done_is_not(tmp_path):
+    """With when it was asked for, in seconds of training; a freeze is of the life that is over."""
+    folder = TrialFolder(tmp_path)
+
+    def by_hand(action, asked_s, **more):
+        return records.Fault(name="by hand", action=action, target="edge-0", asked_s=asked_s, **more)
+
+    lines = [
+        by_hand("link", 5.0, change="uplink 20kbit, latency 40ms"), by_hand("cut", 6.0, moot="it is cut already"),
+        by_hand("cpus", 7.0, change="0.1"), by_hand("link", 8.0, change="loss 1%", problem="no netem"),
+        by_hand("freeze", 9.0), records.Fault(name="cut-1", action="cut", target="edge-0", asked_s=9.0),
+    ]  # fmt: skip
+    with JournalWriter(folder.journal) as journal:
+        journal.write(2.0, "controller", TRIAL)
+        for record in lines:
+            journal.write(record.asked_s, "controller", record)
+    past = past_of(folder)
+
+    assert past is not None
+    assert past.by_hand == (
+        (3.0, Injection(node="edge-0", action="link", change=LinkChange(uplink_bit_s=20_000, latency_s=0.04))),
+        (4.0, Injection(node="edge-0", action="cut")),
+        (5.0, Injection(node="edge-0", action="cpus", cpus=0.1)),
+    )
+    write(folder.journal, [TRIAL, by_hand("link", 5.0, change="uplink fast")])
+    with pytest.raises(DamagedFileError, match="link of edge-0 by hand: "):
+        past_of(folder)
 
 
 def test_a_time_that_a_node_cannot_have_reported_moves_no_clock(tmp_path):

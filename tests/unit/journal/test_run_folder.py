@@ -253,5 +253,29 @@ def test_of_many_runs_the_last_are_listed(tmp_path):
     for _ in range(14):
         RunFolder.create(tmp_path, "quickstart")
 
-    with pytest.raises(ScenarioError, match=r"the last 12 of 14 are quickstart/0003, .*quickstart/0014\."):
+    with pytest.raises(ScenarioError, match=r"the newest of 14: quickstart/0014, .*quickstart/0003\. Give"):
         RunFolder.find(tmp_path, "nosuch")
+
+
+def test_of_many_runs_those_of_the_scenario_that_was_meant_are_listed_first(tmp_path):
+    """The newest of them before others that are newer."""
+    for name in ("meant", "meant", *(12 * ["zoo"])):
+        RunFolder.create(tmp_path, name)
+
+    with pytest.raises(
+        ScenarioError, match="the newest of 14, those of 'meant' first: meant/0002, meant/0001, zoo/0012"
+    ):
+        RunFolder.find(tmp_path, "meant/99")
+
+
+def test_the_latest_is_the_one_that_began_last_whatever_was_written_since(tmp_path):
+    """A note on an older run, or its summary, makes that no newer; nor does a manifest that nobody can read."""
+    runs = [RunFolder.create(tmp_path, name) for name in ("first", "second", "broken")]
+    for run, day in zip(runs, (1, 2, 1), strict=True):
+        run.write_manifest(seed=1, runtime="process", command=["edgebed"], trials=["asgd"])
+        run._write_manifest(run.read_manifest() | {"started": f"2026-11-0{day}T10:00:00+00:00"})
+    runs[2].manifest.write_text("{")
+    os.utime(runs[2].manifest, (0, 0))
+    runs[0].set_note("the old one")
+
+    assert RunFolder.find(tmp_path, "latest").path == runs[1].path

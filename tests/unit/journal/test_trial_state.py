@@ -8,12 +8,17 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_runs import sample_entries
 
 from edgebed.core import records
 from edgebed.core.plan import Shard
 from edgebed.journal.folds import Timeline
+from edgebed.journal.journal import JournalWriter, read_journal
+from edgebed.journal.run_folder import TrialFolder
 from edgebed.journal.trial_state import TrialState
 from edgebed.journal.troubles import LATEST_MAX, TROUBLES_MAX, Troubles
+from edgebed.roles.control.controller import ResumedTrial
+from edgebed.running.resume import past_of
 
 WORKERS = ("edge-0", "edge-1", "phone-0", "phone-1")
 STATES = ("expected", "started", "joined", "ready", "running", "died", "missing", "unresponsive", "stopped")
@@ -35,6 +40,11 @@ def began():
 def fault(action, target="edge-0", name="f-1", **more):
     """Something done to a node."""
     return records.Fault(name=name, action=action, target=target, asked_s=1.0, **more)
+
+
+PAST = ResumedTrial(
+    began_s=5.0, until_s=8.0, trained_s=3.0, updates=9, incarnations={}, update_bytes=700, measured=(0.4, 2.5)
+)
 
 
 def follow(plan, entries, **options):
@@ -191,12 +201,25 @@ def test_a_state_follows_from_the_records(make_sample_plan):
         assert standing.status(entry[0], 0.0).state == state
 
     assert standing.status(12.0, 0.0).elapsed_s == 7.0
-    assert follow(make_sample_plan(), [(10.0, "c", began())], began_s=5.0).status(12.0, 0.0).elapsed_s == 7.0
+    assert follow(make_sample_plan(), [(10.0, "c", began())], past=PAST).status(12.0, 0.0).elapsed_s == 7.0
 
 
 def texts(troubles):
     """What was told."""
     return [trouble.text for trouble in troubles.told]
+
+
+def test_a_trial_that_is_resumed_stands_where_it_was(make_sample_plan, tmp_path):
+    """Before its first new record: bytes and accuracy are those that its journal tells of."""
+    status = follow(make_sample_plan(), [], past=PAST).status(9.0, 0.0)
+    assert (status.ingress_bytes, status.accuracy, status.loss) == (700, 0.4, 2.5)
+
+    folder = TrialFolder(tmp_path)
+    with JournalWriter(folder.journal) as journal:
+        journal.write_many(sample_entries(updates=120))
+    standing = TrialState(make_sample_plan()).add_all(read_journal(folder.journal))
+    past = past_of(folder)
+    assert (past.update_bytes, past.measured) == (standing.ingress_bytes, (standing.accuracy, standing.loss))
 
 
 def test_what_happens_to_nodes_is_told_while_it_is_not_too_much():

@@ -275,6 +275,22 @@ def test_a_run_without_links_says_so(sample_run):
     assert "no link was asked for" in printed(links_brief, sample_run)
 
 
+def test_a_link_that_somebody_changed_is_shown_where_none_was_asked_for(sample_run):
+    """With what is in force, and who asked for it; what was undone is over."""
+    trial, *_ = sample_run.folder.trials()
+    with JournalWriter(trial.journal) as journal:
+        for node, asked_s, change in (("edge-0", 1.0, "uplink 20kbit"), ("edge-1", 1.5, "uplink 1mbit"),
+                                      ("edge-0", 2.0, "latency 40ms"), ("edge-1", 2.5, "as planned")):  # fmt: skip
+            journal.write(asked_s, "controller", records.Fault(name="by hand", action="link", target=node,
+                                                                asked_s=asked_s, change=change))  # fmt: skip
+    text = printed(links_brief, Run(sample_run.folder))
+
+    assert "no limit to 20 kbit" in text
+    assert "edge-0 changed: uplink 20kbit since" in text
+    assert "latency 40ms since" in text
+    assert "edge-1 changed" not in text
+
+
 @pytest.mark.parametrize(
     ("bit_s", "text"), [(None, "–"), (800.0, "800 bit"), (64_000, "64 kbit"), (9.94e6, "9.94 mbit"), (1e9, "1 gbit")]
 )

@@ -1,10 +1,13 @@
 """Parts of the director by themselves: when faults are triggered, what is active at a node, who waits for an answer."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edgebed.core.plan import FaultPlan, FaultStep, Injection, LinkChange, Trigger
 from edgebed.roles.control.active_faults import BY_HAND, ActiveFaults
 from edgebed.roles.control.fault_schedule import FaultSchedule
+from edgebed.roles.control.fault_text import change_text, injection_of
 from edgebed.roles.control.members import Member, State
 from edgebed.roles.control.tickets import Tickets
 from edgebed.roles.control.to_come import Cause
@@ -61,6 +64,26 @@ def test_what_is_done_to_a_node_that_is_not_there_is_moot_or_of_its_next_life(ma
     assert world.moot(do("freeze"), gone) == "it is not there (died)"
     assert world.moot(do("cpus", cpus=0.5), gone) == "it is not there (died); its next life will be so"
     assert (world.moot(do("launch"), gone), world.moot(do("launch"), there)) == ("", "it is running")
+
+
+CHANGES = st.builds(
+    LinkChange,
+    uplink_bit_s=st.none() | st.integers(1, 10**12),
+    downlink_bit_s=st.none() | st.integers(1, 10**12),
+    latency_s=st.none() | st.integers(0, 10**7).map(lambda us: us / 10**6),
+    jitter_s=st.none() | st.integers(0, 10**7).map(lambda us: us / 10**6),
+    loss=st.none() | st.integers(0, 1000).map(lambda share: share / 1000),
+).filter(lambda change: change != LinkChange())
+
+
+@given(
+    st.builds(do, st.just("link"), change=st.none() | CHANGES)
+    | st.builds(do, st.just("cpus"), cpus=st.none() | st.integers(1, 10**6).map(lambda share: share / 10**4))
+    | st.builds(do, st.sampled_from(["cut", "heal"]))
+)
+def test_the_words_of_a_change_say_all_of_it(injection):
+    """So that a trial that is resumed has again what was done by hand."""
+    assert injection_of("edge-0", injection.action, change_text(injection)) == injection
 
 
 def fault(name, trigger, *steps):

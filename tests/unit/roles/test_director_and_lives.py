@@ -402,6 +402,24 @@ def test_what_a_fault_had_done_to_links_and_caps_holds_when_the_trial_goes_on(ma
     assert world.until(65.0).injected[6:] == [(64.0, "edge-1", "cpus")]
 
 
+def test_what_was_done_by_hand_to_links_and_caps_holds_when_the_trial_goes_on(make_plan):
+    """In the order in which it was asked for, among the faults of the plan."""
+    slow = LinkChange(uplink_bit_s=20_000)
+    cut = fault("edge-0", inject("edge-0", "cut"), inject("edge-0", "heal", 20.0), at_s=10.0)
+    by_hand = (
+        (9.0, Injection(node="edge-0", action="cut")),
+        (11.0, Injection(node="edge-0", action="heal")),
+        (12.0, Injection(node="edge-1", action="link", change=slow)),
+        (13.0, Injection(node="edge-1", action="cpus", cpus=0.1)),
+        (14.0, Injection(node="edge-1", action="cpus")),
+    )
+    past = ResumedTrial(began_s=2.0, until_s=17.0, trained_s=15.0, updates=50, incarnations={}, by_hand=by_hand)
+    world = World(make_plan(2, faults=(cut,)), past, now=17.0)
+
+    assert world.injected == [(17.0, "edge-1", "link")]
+    assert world.told(messages.Inject, "edge-1")[0].injection.change == slow
+
+
 @pytest.mark.parametrize(
     ("policy", "injected"), [("ignore", [(17.0, "edge-0", "freeze"), (32.0, "edge-0", "thaw")]), ("restart", [])]
 )

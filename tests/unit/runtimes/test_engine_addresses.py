@@ -178,7 +178,7 @@ def test_who_does_not_answer_is_told_with_the_host() -> None:
     with connected(addresses) as (clients, problems):
         assert clients == {}
     assert str(problems[addresses[0]]).startswith("host b: no container engine answers: Connection refused")
-    assert "its engine is tcp://127.0.0.1:1: is" in str(problems[addresses[0]])
+    assert "Its engine is tcp://127.0.0.1:1: is" in str(problems[addresses[0]])
     assert str(problems[addresses[1]]).startswith("host c: there is no context 'lab' of docker")
 
 

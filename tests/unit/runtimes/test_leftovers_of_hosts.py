@@ -5,10 +5,12 @@ from contextlib import contextmanager
 
 import pytest
 import requests
+from command_line import command_line
 from docker.errors import APIError, NotFound
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.hosts import EngineAddress
+from edgebed.emulation import cgroups
 from edgebed.runtimes.containers import leftovers, register
 from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN
 from edgebed.runtimes.containers.leftovers import remove_leftovers
@@ -194,6 +196,33 @@ def test_hosts_of_a_killed_controller_are_looked_at_by_any_command(dead, monkeyp
     problems.clear()
     remove_leftovers(said.append)
     assert not dead.exists()
+
+
+@pytest.mark.parametrize(("answers", "code", "last"), [
+    ((), 3, "error: no engine answers on b, c: nothing is removed there"),
+    ((B,), 0, "nothing to remove where an engine answers"),
+    ((B, C), 0, "nothing to remove"),
+])  # fmt: skip
+def test_down_does_not_call_hosts_empty_that_it_has_not_seen(
+    monkeypatch, capsys, tmp_path, answers, code, last
+) -> None:
+    """Of those that are named at least one has to answer; who does not is told, with what is wrong."""
+
+    @contextmanager
+    def connected(addresses, _):
+        away = {each: InfrastructureError(f"host {each.host}: no") for each in (B, C) if each not in answers}
+        yield {each.host: Engine(each.host) for each in answers} | {"": Engine("a")}, away
+
+    monkeypatch.setattr(leftovers, "connected", connected)
+    monkeypatch.setattr(leftovers, "is_there", lambda: True)
+    monkeypatch.setattr(leftovers, "engines_left_behind", lambda: ())
+    monkeypatch.setattr(cgroups, "remove_leftovers", lambda _: 0)
+    hosts = tmp_path / "hosts.yaml"
+    hosts.write_text("".join(f"{each.host}: {{ engine: '{each.engine}' }}\n" for each in (B, C)))
+    found, out, err = command_line(monkeypatch, capsys)("down", "--hosts", hosts, "--runs-dir", tmp_path)
+
+    assert (found, (out + err).splitlines()[-1]) == (code, last)
+    assert out.count("What earlier runs have left there stays") == 2 - len(answers)
 
 
 def test_an_owner_here_that_lives_keeps_what_it_has_there() -> None:

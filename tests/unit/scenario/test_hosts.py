@@ -2,11 +2,12 @@
 
 import hypothesis.strategies as st
 import pytest
+from command_line import command_line
 from hypothesis import given
 
 from edgebed.core.errors import ScenarioError
 from edgebed.planning.planning import plan_trials
-from edgebed.scenario.hosts import HostSection, Promise, overfull, place
+from edgebed.scenario.hosts import HostSection, Promise, overfull, place, require_use
 from edgebed.scenario.load import load_hosts, load_scenario, resolved_yaml
 
 SCENARIO = {
@@ -112,6 +113,34 @@ def test_hosts_are_read_from_a_file_beside_the_scenario_or_the_one_that_is_named
     again.parent.mkdir()
     again.write_text(resolved_yaml(named), encoding="utf-8")
     assert load_scenario(again).trials == named.trials
+
+
+@pytest.mark.parametrize("command", ["run", "plan"])
+@pytest.mark.parametrize("runtime", ["process", "simulation"])
+def test_a_named_file_of_hosts_that_no_node_is_placed_on_is_refused(tmp_path, monkeypatch, capsys, runtime, command):
+    """Before anything starts."""
+    (tmp_path / "scenario.yaml").write_text(resolved_yaml(load_scenario(SCENARIO)), encoding="utf-8")
+    (tmp_path / "other.yaml").write_text("a: {}\nb: {}\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    edgebed = command_line(monkeypatch, capsys)
+    code, out, said = edgebed(command, "scenario.yaml", "--runtime", runtime, "--hosts", "other.yaml")
+    assert (code, out) == (2, "")
+    assert f"--hosts: in the {runtime} runtime all nodes are on this machine" in said
+    assert "--runtime docker" in said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_hosts_have_a_use_without_containers_where_a_fault_names_one(monkeypatch):
+    """Nodes on it are those that it hits; what the environment names is of use to another runtime."""
+    plain, hit = (
+        load_scenario(SCENARIO | {"hosts": {"a": {}, "b": {}}, "faults": faults}).trials.values()
+        for faults in ([{"kill": "phone-0", "at": "5s"}], [{"kill": "b", "at": "5s"}])
+    )
+    require_use("other.yaml", "simulation", hit)
+    require_use("other.yaml", "docker", plain)
+    require_use(None, "process", plain)
+    monkeypatch.setenv("EDGEBED_HOSTS", "other.yaml")
+    require_use("other.yaml", "process", plain)
 
 
 @pytest.mark.parametrize(

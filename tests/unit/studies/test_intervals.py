@@ -17,7 +17,6 @@ from edgebed.studies.statistics import (
     paired,
     paired_ratio,
     predicted,
-    probability_below_one,
     ratio_of_means,
     share_of,
 )
@@ -150,16 +149,6 @@ def test_one_seed_detects_nothing():
     assert detectable_ratio(ConfidenceInterval(mean=2.0)) is None
     ratio = paired_ratio({1: 2.0, 2: 3.0}, {1: 1.0, 2: 1.0})
     assert math.log(detectable_ratio(ratio)) == pytest.approx(detectable(interval([math.log(2), math.log(3)])))
-
-
-def test_the_probability_that_one_is_below_the_other():
-    """Student's t of paired logarithms: a half where they are alike, scipy's one-sided p else; none of one seed."""
-    ones, others = {1: 10.0, 2: 12.0, 3: 11.0}, {1: 12.0, 2: 13.0, 3: 14.0}
-    test = stats.ttest_rel(*(np.log(list(each.values())) for each in (ones, others)), alternative="less")
-
-    assert probability_below_one(ones, others) == pytest.approx(1 - test.pvalue)
-    assert probability_below_one(others, ones) == pytest.approx(test.pvalue)
-    assert (probability_below_one(ones, ones), probability_below_one(ones, {1: 5.0})) == (0.5, None)
 
 
 @pytest.mark.parametrize(("seeds", "runs"), [(3, 1), (5, 3), (4, 20)])

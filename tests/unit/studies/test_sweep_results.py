@@ -5,7 +5,7 @@ import io
 import re
 import socket
 from pathlib import Path
-from statistics import fmean
+from statistics import geometric_mean
 
 import msgspec
 import numpy as np
@@ -31,7 +31,7 @@ from edgebed.reports.writing.page import charts_in
 from edgebed.reports.writing.terminal import show
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import Fall
-from edgebed.studies.statistics import probability_below_one
+from edgebed.studies.statistics import paired_ratio
 from edgebed.studies.sweep.break_even import break_even
 from edgebed.studies.sweep.costs import (
     CompressionCost,
@@ -201,31 +201,32 @@ NEEDED = st.dictionaries(st.integers(1, 4), st.floats(0.001, 1e6), max_size=4)
 def test_nobody_needs_less_than_the_winner(needed: dict[str, dict[int, float]]) -> None:
     """The second needs the factor as much, and no less than any other."""
     found = win(needed, {})
-    means = {name: fmean(each.values()) for name, each in needed.items() if each}
+    means = {name: geometric_mean(each.values()) for name, each in needed.items() if each}
 
     assert (found is None) == (not means)
     if found:
-        assert found.mean == min(means.values())
+        assert means[found.method] == min(means.values())
         others = {name: mean for name, mean in means.items() if name != found.method}
         assert (found.second is None) == (not others)
-        assert found.probability is None or 0 <= found.probability <= 1
-        if found.second and found.factor:
-            assert found.factor * found.mean == pytest.approx(min(others.values()))
+        if found.second and needed[found.method].keys() == needed[found.second].keys():
+            assert found.factor == pytest.approx(min(others.values()) / means[found.method])
 
 
-def test_who_is_first_is_as_likely_as_pairs_of_seeds_say() -> None:
-    """Less likely with every rival; with one seed nothing is said."""
-    ones, twos = {1: 10.0, 2: 12.0, 3: 11.0}, {1: 12.0, 2: 13.0, 3: 14.0}
-    alone = win({"a": ones, "b": twos}, {})
-    rivals = win({"a": ones, "b": twos, "c": {seed: 1.01 * value for seed, value in twos.items()}}, {})
+def test_who_is_first_is_decided_where_pairs_of_seeds_tell_it_from_each_of_the_others() -> None:
+    """By the interval of the ratio over seeds; with one seed nothing is said."""
+    ones, twos = {1: 10.0, 2: 12.0, 3: 11.0}, {1: 12.0, 2: 14.0, 3: 13.5}
+    far = {1: 10.1, 2: 30.0, 3: 80.0}
+    clear, rivals = win({"a": ones, "b": twos}, {}), win({"a": ones, "b": twos, "c": far}, {})
+    ratio = paired_ratio(twos, ones)
 
-    assert alone
+    assert clear
     assert rivals
-    assert alone.probability == probability_below_one(ones, twos)
-    assert 0.5 < (rivals.probability or 0.0) < (alone.probability or 0.0) < 1
+    assert ratio
+    assert (clear.factor, clear.between, clear.is_decided) == (ratio.mean, (ratio.low, ratio.high), True)
+    assert (rivals.second, rivals.is_decided) == ("b", False)  # the third is once as fast
     one_seed = win({"a": {1: 10.0}, "b": {1: 12.0}}, {})
     assert one_seed
-    assert (one_seed.probability, one_seed.detectable) == (None, None)
+    assert (one_seed.is_decided, one_seed.between, one_seed.detectable) == (None, None, None)
 
 
 @pytest.mark.parametrize(("spacing", "is_coarse"), [(0.1, False), (0.3, True)])
@@ -259,16 +260,14 @@ def test_a_pair_breaks_even_wherever_it_crosses() -> None:
 
 
 def test_a_cell_of_the_map_says_who_by_how_much() -> None:
-    """Letters make it readable without colours; how likely that is stands beside it."""
+    """Letters make it readable without colours; whether that is decided stands beside it."""
     letter_of = letters(METHODS)
-    clear = Win(
-        method="top-k", mean=12.0, second="dense", factor=2.5, probability=0.97, detectable=1.4, is_coarse=False
-    )
-    one_seed = msgspec.structs.replace(clear, factor=1.02, probability=None, is_coarse=True)
-    alone = msgspec.structs.replace(clear, second=None, factor=None, probability=None)
+    clear = Win(method="top-k", mean=12.0, second="dense", factor=2.5, is_decided=True, detectable=1.4, is_coarse=False)
+    one_seed = msgspec.structs.replace(clear, factor=1.02, is_decided=None, is_coarse=True)
+    alone = msgspec.structs.replace(clear, second=None, factor=None, is_decided=None)
 
     assert letter_of == {"dense": "A", "top-k": "B", "slow": "C"}
-    assert cell_lines(WinAt(values={}, time=clear), letter_of) == ("B top-k", "12.0 s", "2.50 × A, 97 %")
+    assert cell_lines(WinAt(values={}, time=clear), letter_of) == ("B top-k", "12.0 s", "2.50 × A, decided")
     assert cell_lines(WinAt(values={}, time=one_seed), letter_of)[2] == "≈ 1.02 × A"
     assert cell_lines(WinAt(values={}, time=alone), letter_of)[2] == "alone"
     assert cell_lines(WinAt(values={}, time=clear, not_run=3), letter_of)[2] == "3 not run"
@@ -372,12 +371,12 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
     assert "Fastest to 80.00 %: top-k at 3 of 4 places, dense at 1 of 4 places. Fewest bytes: top-k at 4 of 4" in text
     assert "to an accuracy of 80.00 % in the mean of 3 evaluations" in text
     assert "| 250kbit | top-k | dense |" in text
-    assert "| not decided | – |" in text
+    assert "| no | – |" in text
     assert "chosen by the test\nimages" in text
     assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
     assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | – | – | 90.00 % |".format("not in 600 updates") in text
     assert "| – | 90.00 % | 85.00 % | 0 of 1 |" in text
-    assert "| 16mbit | top-k | dense | 40 × | not decided | – |" in text.partition("### By bytes up and down")[2]
+    assert "| 16mbit | top-k | dense | 40 × | no | – |" in text.partition("### By bytes up and down")[2]
     assert "Measured before the first run on A processor" in text
     assert "Set by the scenario, or computed for the devices' speeds: to compress" in text
     assert "edgebed sweep tiny.yaml --resume" in text
@@ -409,19 +408,21 @@ def test_seeds_decide_who_is_first() -> None:
     """The first line counts the places where they do, and says what chance alone would give."""
     text = text_of(swept({"fleet.edge.uplink": RATES}, seeds=3))
 
-    assert "top-k at 3 of 4 places (3 of them with a probability of 95 % or more)" in text
-    assert "4 places were tested; did nobody differ, chance alone would still give up to 0.4 of them" in text
+    assert "top-k at 3 of 4 places (3 of them decided)" in text
+    assert "4 places were tested; did nobody differ, chance alone would still decide up to 0.2 of them" in text
 
 
 @pytest.mark.usefixtures("undrawn")
 def test_fleets_are_counted_where_there_are_several() -> None:
     """A synchronous method's training is the same at every rate of the links, so rates are no further evidence."""
     text = text_of(swept({"fleet.edge.uplink": RATES[:2], "fleet.edge.count": ["4", "8", "16"]}, seeds=3))
-    assert "top-k in 3 of 3 fleets (3 of them with a probability of 95 % or more at each rate)" in text
+    assert "top-k in 3 of 3 fleets (3 of them decided at each rate)" in text
 
     text = text_of(swept({"fleet.edge.uplink": RATES, "fleet.edge.count": ["4", "8"]}, seeds=3))
-    assert "top-k in 2 of 2 fleets, at 6 of their 8 rates, (2 of them with" in text
-    assert "dense in 2 of 2 fleets, at 2 of their 8 rates, (2 of them with" in text
+    assert "top-k in 2 of 2 fleets at 6 of their 8 rates (2 of them decided at each rate), dense in 2 of 2" in text
+    assert "dense in 2 of 2 fleets at 2 of their 8 rates (2 of them decided at each rate). Fewest bytes: " in text
+    one_seed = text_of(swept({"fleet.edge.uplink": RATES, "fleet.edge.count": ["4", "8"]}))
+    assert "top-k in 2 of 2 fleets at 6 of their 8 rates, dense in 2 of 2 fleets at 2 of their 8 rates. F" in one_seed
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -439,13 +440,13 @@ def test_a_lead_that_seeds_leave_open_is_said_to_be_open() -> None:
     """At no place surely first: that stands beside how often it is first."""
     result = swept({"fleet.edge.uplink": RATES}, seeds=3)
     close = [
-        msgspec.structs.replace(each, time=msgspec.structs.replace(each.time, probability=0.9))
+        msgspec.structs.replace(each, time=msgspec.structs.replace(each.time, is_decided=False))
         for each in result.wins
         if each.time
     ]
     text = text_of(msgspec.structs.replace(result, wins=tuple(close)))
 
-    assert "top-k at 3 of 4 places (none of them with a probability of 95 % or more)" in text
+    assert "top-k at 3 of 4 places (none of them decided)" in text
 
 
 def test_what_a_method_is_not_is_said(tmp_path: Path) -> None:

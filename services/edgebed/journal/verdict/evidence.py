@@ -85,6 +85,10 @@ NO_DEVICE = "the journal does not tell how long work takes on the device; a newe
 NO_MEMORY = "the kernel did not tell it"
 NO_STOPS = "the journal does not tell; a newer one does, where the kernel has schedstat"
 NO_HOST = "records of it are missing: did the controller or its probe stand still, or was it out of reach?"
+NO_RECORDS = (NO_USAGE, NO_LINK, NO_MESSAGES, NO_HOST)
+TOO_SHORT = "too short to be measured; train for ten seconds or more"
+SHORT_S = 10.0
+"""Seconds of training below which it is no wonder that records are missing."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +194,8 @@ def unobserved(trial: Observed, claims: Iterable[Claim]) -> tuple[str, ...]:
     groups: dict[tuple[str, str], list[Claim]] = {}
     for claim in claims:
         if claim.share < OBSERVED_MIN and claim.missing:
-            groups.setdefault((claim.about, claim.missing), []).append(claim)
+            is_short = trial.trained_s < SHORT_S and claim.missing in NO_RECORDS
+            groups.setdefault((claim.about, TOO_SHORT if is_short else claim.missing), []).append(claim)
     return tuple(_text(trial, subject, missing, alike) for (subject, missing), alike in groups.items())
 
 
@@ -248,14 +253,17 @@ def _of_node(node: Judged, trial: Observed, presence: Presence, *, is_timed: boo
 def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -> Iterator[Claim]:
     """What is known of a node's link: read back, as often as the node looks at itself, and by messages."""
     series, conditions = presence.series, _link_conditions(node.plan.link)
-    if conditions:
-        links = series.links.get(node.name, ())
+    links = series.links.get(node.name, ())
+    changed = [each for each in _changed_conditions(node, trial) if links and each not in conditions]
+    if conditions or changed:
         by = READ_BACK if links and "tc" in (link.mechanism for link in links) else STATED
         lives_s = sorted((end.time_s for end in series.usage.get(node.name, ())), reverse=True)
         observed_s = min(owed_s, sum(lives_s[: len(links)]))
         missing = NO_USAGE if len(links) >= len(lives_s) else NO_LINK
-        for condition in (*conditions, *(("MTU",) if by == READ_BACK else ())):
+        for condition in (*conditions, *(("MTU",) if conditions and by == READ_BACK else ())):
             yield Claim(condition, by, AS_ASKED, owed_s, observed_s, missing, node)
+        for condition in changed:  # nobody owes what was not planned
+            yield Claim(condition, by, AS_ASKED, observed_s, observed_s, "", node)
     shaped = node.plan.link.shaped or trial.server.plan.link.shaped
     if node.plan.role == "worker" and node.plan.shard is None and shaped and not trial.is_lossy(node):
         pulls = series.traffic[-1][1].pulls if series.traffic else len(series.updates)
@@ -281,6 +289,14 @@ def _link_conditions(link: LinkPlan) -> tuple[str, ...]:
         "loss": link.lossy,
     }
     return tuple(condition for condition, is_asked in asked.items() if is_asked)
+
+
+def _changed_conditions(node: Judged, trial: Observed) -> Iterator[str]:
+    """What faults, or a user, asked of a node's link, each once."""
+    names = {"uplink": "uplink rate", "downlink": "downlink rate", "latency": "latency", "loss": "loss"}
+    records = [done.record for done in trial.faults if done.record.target == node.name and not done.record.problem]
+    words = [part.partition(" ")[0] for each in records if each.action == "link" for part in each.change.split(", ")]
+    return (condition for name, condition in names.items() if name in words)
 
 
 def _expected(worker: str, receiver: str, trial: Observed, presence: Presence, left_out: int) -> float:

@@ -26,7 +26,7 @@ from edgebed.journal.series import Series
 from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.verdict.controller_rules import CONTROLLER_RULES, remade
 from edgebed.journal.verdict.evaluation_rules import EVALUATION_RULES
-from edgebed.journal.verdict.evidence import Evidence, claims_of, evidence_of, unobserved
+from edgebed.journal.verdict.evidence import SHORT_S, TOO_SHORT, Evidence, claims_of, evidence_of, unobserved
 from edgebed.journal.verdict.fault_rules import FAULT_RULES
 from edgebed.journal.verdict.findings import Judged, Observed, can_be_spoiled
 from edgebed.journal.verdict.host_rules import HOST_RULES
@@ -43,9 +43,6 @@ from edgebed.planning.virtual_time import virtual_time_text
 SIMULATED = "simulated: links, caps and times are a model, not measured"
 NOT_JUDGED = "expect.verdict: whether conditions can be trusted is not judged in a simulation"
 NOTHING_ASKED = "nothing was asked of the emulation: no link, no cap, no waiting time"
-TOO_SHORT = "too short to be measured; train for ten seconds or more"
-SHORT_S = 10.0
-"""Seconds of training below which it is no wonder that nothing was measured."""
 
 Verdict = Literal["trusted", "degraded", "modelled", "unknown"]
 

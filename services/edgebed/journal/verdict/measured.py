@@ -4,6 +4,7 @@ Pure, and without a judgement: `fidelity.py` judges these rows. None: not asked,
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -12,6 +13,7 @@ from edgebed.core import records
 from edgebed.core.framing import MTU, burst_bytes
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.recorded.measured import first_of_each
+from edgebed.core.units import parse_rate
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.journal.series import Series
 
@@ -210,6 +212,7 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
 
     asked: list[int | None] = [getattr(each, f"{name}_bit_s") for each in (schedule.initial, *schedule.conditions)]
     limits = [each for each in asked if each is not None]
+    changes = [] if limits else list(_changes(plan.node, name, series))
     lowest = min(limits) if len(limits) == len(asked) else None
     usage = series.usage.get(plan.node, ())
     told = [end for _, ends in _to_others(plan, series) for end in ends] if direction == "up" else []
@@ -227,7 +230,7 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
     return DirectionConditions(
         direction=direction,
         asked_low_bit_s=lowest,
-        asked_high_bit_s=max(limits, default=None),
+        asked_high_bit_s=max(limits or changes, default=None),
         held_bit_s=getattr(last, f"{name}_held"),
         burst_bytes=getattr(last, f"{name}_burst"),
         measured_bit_s=busiest_bit_s if plan.role == "server" else alone_bit_s,
@@ -237,6 +240,15 @@ def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last:
         drops=_ratio(drops, (packets or 0) + (drops or 0)),
         **(_bytes(usage) if direction == "down" else {}),
     )
+
+
+def _changes(node: str, name: str, series: Series) -> Iterator[int]:
+    """Rates that faults, or a user, asked of a node's link."""
+    for record in (done.record for done in series.faults):
+        if (record.target, record.action) == (node, "link") and not record.problem:
+            for part in record.change.split(", "):
+                with suppress(ValueError):
+                    yield parse_rate(part.removeprefix(f"{name} "))
 
 
 def _bytes(usage: Sequence[records.Usage]) -> dict[str, Any]:

@@ -86,8 +86,7 @@ def _win_text(found: Win, has_seeds: bool) -> str:
     if found.factor == 1.0:
         return f"{found.method} and {found.second} alike"
     takes = f"takes {'≈ ' * found.is_coarse}{factor_text(found.factor)} ×" if found.factor else "takes longer"
-    sure = found.probability is not None and found.probability >= CONFIDENCE
-    decided = f", decided at {100 * CONFIDENCE:.0f} %" if sure else ", not decided"
+    decided = f", decided at {100 * CONFIDENCE:.0f} %" if found.is_decided else ", not decided"
     return f"{found.method} ({found.second} {takes}{decided * has_seeds})"
 
 

@@ -9,7 +9,7 @@ from edgebed.journal.start_up import start_up_lines
 from edgebed.journal.summary import Expectation, TrialSummary
 from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
-from edgebed.reports.run.faults_text import accounting_line, faults_line
+from edgebed.reports.run.faults_text import accounting_line, faults_line, links_changed
 from edgebed.reports.run.shards_text import shards_text
 from edgebed.reports.run.sketch import accuracy_chart
 from edgebed.reports.run.traffic_text import traffic_lines
@@ -57,12 +57,14 @@ def links_brief(run: Run) -> Iterator[Part]:
     for name, trial in run.trials.items():
         fidelity = trial.summary.fidelity
         grid = link_grid(fidelity.nodes if fidelity else ())
-        if not any(node.link.shaped for node in trial.plan.nodes):
-            yield Paragraph(f"{name}: no link was asked for")
-        elif not grid.rows:
+        if grid.rows:
+            judged = map(Paragraph, _judgements(trial.summary, verbose=True))
+            changes = map(Paragraph, links_changed(trial.series.faults))
+            yield Section(name, [grid, legend(LINK_LEGEND), *changes, *judged])
+        elif any(node.link.shaped for node in trial.plan.nodes):
             yield Paragraph(f"{name}: nothing is known of its links: it never trained, or its journal is empty")
         else:
-            yield Section(name, [grid, legend(LINK_LEGEND), *map(Paragraph, _judgements(trial.summary, verbose=True))])
+            yield Paragraph(f"{name}: no link was asked for")
 
 
 def _modelled(trials: Iterable[TrialSummary]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from edgebed.journal.accounts.ledger import Accounting, Ledger
 from edgebed.journal.missed_faults import Missed
 from edgebed.journal.series_faults import RETURNS, TimedFault
 from edgebed.journal.summary import TrialSummary
-from edgebed.roles.control.fault_text import change_text, trigger_text
+from edgebed.roles.control.fault_text import AS_PLANNED, change_text, trigger_text
 
 FAULT_HEAD = ("fault", "what", "nodes", "asked", "done after", "back after", "away for", "because")
 FAULT_LEGEND = (
@@ -181,6 +181,20 @@ def _missed_row(entry: Sequence[Missed]) -> tuple[str, ...]:
         "",
         trigger_text(trigger, trigger.step),
     )
+
+
+def links_changed(faults: Iterable[TimedFault]) -> Iterator[str]:
+    """Yield what faults, or a user, have made of each link, and nobody has undone."""
+    changes: dict[str, list[str]] = {}
+    for done in faults:
+        record = done.record
+        if record.action == "link" and not record.problem:
+            in_force = changes.setdefault(record.target, [])
+            if record.change == AS_PLANNED:
+                in_force.clear()
+            else:
+                in_force.append(f"{record.change} since {seconds_text(done.t)} of training ({record.name})")
+    yield from (f"{node} changed: {'; '.join(in_force)}" for node, in_force in changes.items() if in_force)
 
 
 def delay_text(delay_s: float) -> str:

@@ -13,7 +13,6 @@ from matplotlib.patches import Rectangle
 
 from edgebed.core.quantities import factor_text, seconds_text
 from edgebed.reports.studies.sweep_curves import where_text
-from edgebed.reports.studies.sweep_text import probability_text
 from edgebed.reports.writing.drawing import INK, PALETTE, Chart
 from edgebed.studies.sweep.points import Axis, axes_of
 from edgebed.studies.sweep.swept import SweepResult, WinAt
@@ -81,7 +80,7 @@ def cell_lines(win: WinAt | None, letter_of: Mapping[str, str]) -> tuple[str, ..
         by = "alone"
     else:
         by = f"{'≈ ' * found.is_coarse}{factor_text(found.factor)} × {letter_of[found.second or '']}"
-        by += "" if found.probability is None else f", {probability_text(found)}"
+        by += ", decided" * bool(found.is_decided)
     if win.not_run:
         by = f"{win.not_run} not run"
     return (f"{letter_of[found.method]} {found.method}", seconds_text(found.mean), by)

@@ -44,12 +44,12 @@ evaluating, and compressing models on their way down are not in it."""
 
 MAP = """\
 A cell names the method that is first, its time, how many times as long the second takes, with that one's letter, and
-at least how likely the first is first. ≈ before the factor: less lies between the two than between two evaluations."""
-PROBABILITY = """\
-≈ before the factor: less lies between the two than between two evaluations. *Probability*: at least how likely the
-first needs less than each of the others in the mean of the logarithm, by Student's t over pairs of the same seed.
-*Detectable*: which factor between the two would be found in eight of ten studies with as many seeds that scatter as
-much. Behind a factor is its interval at 95 %."""
+*decided* where the table below says so. ≈ before the factor: less lies between the two than between two evaluations."""
+DECIDED = """\
+*Factor*: how many times as much the second needs, the geometric mean over pairs of the same seed, with its interval at
+95 % by Student's t. ≈ before it: less lies between the two than between two evaluations. *Decided*: such intervals lie
+above 1 for each of the others. *Detectable*: which factor between the two would be found in eight of ten studies with
+as many seeds that scatter as much."""
 CURVES = (
     "What each method took to the accuracy; with several seeds a line is their mean, its band goes from the lowest to "
     "the highest. Where a line is missing the accuracy was not reached, or the method was not run. Charts of the same "
@@ -85,7 +85,7 @@ def sweep_page(result: SweepResult, command: str) -> Page:
                     Prose(MAP),
                     Paragraph(_letters(result)),
                     Figures(maps_of(result)),
-                    Prose(f"{PROBABILITY} {_chance(result)}"),
+                    Prose(f"{DECIDED} {_chance(result)}"),
                     wins,
                     Section("By bytes up and down", [fewest]),
                 ],
@@ -143,7 +143,7 @@ def _letters(result: SweepResult) -> Text:
 
 
 def _firsts(result: SweepResult) -> str:
-    """Sentences on how often each method is first by time and by bytes, and how often that is more than chance."""
+    """Sentences on how often each method is first by time and by bytes, and how often that is decided."""
     fastest = _first_text(result, [each.time for each in result.wins])
     if not fastest:
         none = f"No method reached {percent_text(result.accuracy)}{mean_of_text(result.window)}."
@@ -154,7 +154,7 @@ def _firsts(result: SweepResult) -> str:
 
 
 def _first_text(result: SweepResult, wins: Sequence[Win | None]) -> str:
-    """In how many fleets each method is first, in how many of them surely, and at how many rates; empty: none is.
+    """In how many fleets each method is first, in how many that is decided, and at how many rates; empty: none is.
 
     A fleet is a value of each axis that is no rate: at each rate many methods train in the same way.
     """
@@ -163,31 +163,30 @@ def _first_text(result: SweepResult, wins: Sequence[Win | None]) -> str:
     for at, found in zip(result.wins, wins, strict=True):
         if found:
             fleet = tuple(at.values[key] for key in keys)
-            is_sure = (found.probability or 0.0) >= CONFIDENCE
-            fleets.setdefault(found.method, {}).setdefault(fleet, []).append(is_sure)
+            fleets.setdefault(found.method, {}).setdefault(fleet, []).append(bool(found.is_decided))
     count = len({tuple(at.values[key] for key in keys) for at in result.wins})
     rates, words = len(result.wins) // count if count else 0, []
     for method, of in sorted(fleets.items(), key=lambda pair: -sum(map(len, pair[1].values()))):
-        surely = [all(each) for each in of.values()] if count > 1 else next(iter(of.values()))
+        decided = [all(each) for each in of.values()] if count > 1 else next(iter(of.values()))
         total = count_text(count, "fleet") if count > 1 else count_text(rates, "place")
-        text = f"{method} {'in' if count > 1 else 'at'} {len(surely)} of {total}"
+        text = f"{method} {'in' if count > 1 else 'at'} {len(decided)} of {total}"
         if count > 1 and (places := sum(map(len, of.values()))) < rates * len(of):
-            text += f", at {places} of their {count_text(rates * len(of), 'rate')},"
+            text += f" at {places} of their {count_text(rates * len(of), 'rate')}"
         if result.seeds > 1:
             each_rate = " at each rate" if count > 1 and rates > 1 else ""
-            text += f" ({sum(surely) or 'none'} of them with a probability of 95 % or more{each_rate})"
+            text += f" ({sum(decided) or 'none'} of them decided{each_rate})"
         words.append(text)
     return ", ".join(words)
 
 
 def _chance(result: SweepResult) -> str:
     """A sentence on how many places would seem decided with nothing to find."""
-    tested = sum(each.time is not None and each.time.probability is not None for each in result.wins)
+    tested = sum(each.time is not None and each.time.is_decided is not None for each in result.wins)
     if not tested:
         return ""
     return (
         f"{count_text(tested, 'place')} {'was' if tested == 1 else 'were'} tested; did nobody differ, chance alone "
-        f"would still give up to {number_text(2 * (1 - CONFIDENCE) * tested)} of them a probability of 95 %. Places "
+        f"would still decide up to {number_text((1 - CONFIDENCE) * tested)} of them. Places "
         "are not independent: a synchronous method's training is the same at every rate of the links."
     )
 

@@ -64,7 +64,7 @@ def falls_of(result: SweepResult) -> tuple[str, ...]:
 
 
 def wins_grid(result: SweepResult, measure: Literal["time", "traffic"]) -> Grid:
-    """A table of who is first at each place, how surely, and which factor would have been found."""
+    """A table of who is first at each place, whether that is decided, and which factor would have been found."""
     labels = tuple(axis.label for axis in axes_of(result.axes))
     rows = [
         (
@@ -76,14 +76,14 @@ def wins_grid(result: SweepResult, measure: Literal["time", "traffic"]) -> Grid:
                     found.method,
                     found.second or "nobody else",
                     _factor_text(found),
-                    probability_text(found),
+                    decided_text(found),
                     UNMEASURED if found.detectable is None else f"{factor_text(found.detectable)} ×",
                 )
             ),
         )
         for each in result.wins
     ]
-    head = (*labels, "first", "second", "factor", "probability", "detectable")
+    head = (*labels, "first", "second", "factor", "decided", "detectable")
     return Grid(head, rows, dispensable=("detectable",))
 
 
@@ -95,11 +95,11 @@ def _factor_text(found: Win) -> str:
     return f"{'≈ ' * found.is_coarse}{factor_text(found.factor)} ×{between}"
 
 
-def probability_text(found: Win) -> str:
-    """The probability that the first is first; with one seed there is none."""
-    if found.probability is None:
-        return UNMEASURED if found.second is None else "not decided"
-    return "> 99 %" if found.probability > 0.99 else f"{100 * found.probability:.0f} %"
+def decided_text(found: Win) -> str:
+    """Whether it is decided that the first is first; alone it has no rival."""
+    if found.second is None:
+        return UNMEASURED
+    return "yes" if found.is_decided else "no"
 
 
 def break_even_grid(result: SweepResult) -> Grid:

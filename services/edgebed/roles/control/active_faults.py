@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from edgebed.core.plan import LINK_ACTIONS, Injection, LinkChange
+from edgebed.core.plan import LINK_ACTIONS, Action, Injection, LinkChange
 from edgebed.roles.control.members import Member, State
 from edgebed.roles.control.to_come import Cause
 
@@ -41,21 +41,23 @@ class ActiveFaults(msgspec.Struct):
     """When the instant began in which the node was launched last."""
     launches: int = 0
     """Launches of the node in that instant."""
+    missed: set[Action] = msgspec.field(default_factory=set)
+    """Actions that the node's next incarnation is to have, and that were asked for while it was not there."""
 
     @property
     def changed(self) -> Deviation:
         """What of the node is not as planned."""
         return Deviation(self.change, self.cpus)
 
-    def moot(self, injection: Injection, member: Member) -> str:
-        """Say why there is nothing to do; empty if there is."""
+    def moot(self, injection: Injection, member: Member, overlap: str = "") -> str:
+        """Say why there is nothing to do; empty if there is. `overlap`: why the step takes no doing by itself."""
         if injection.action == "launch":
             return f"it is {member.state}" if member.is_there or member.state is State.EXPECTED else ""
         if injection.action == "kill" and self.ending:
             return "it is being killed"
         if member.is_there:
-            return ""
-        later = "; its next life will be so" if injection.action in OF_NEXT_INCARNATION else ""
+            return overlap
+        later = f"; {overlap or 'its next life will be so'}" if injection.action in OF_NEXT_INCARNATION else ""
         return f"it is not there ({member.state}){later}"
 
     def note(self, cause: Cause, injection: Injection) -> str:
@@ -110,6 +112,21 @@ class ActiveFaults(msgspec.Struct):
         self.ending = False
         cause, self.launch = self.launch, None
         return cause
+
+    def catch_up(self, node: str) -> list[Injection]:
+        """Return what undoes at the node's place, which outlives it, all that was undone while it was not there.
+
+        A runtime may have held its link and its cap meanwhile as they were.
+        """
+        missed, self.missed = self.missed, set()
+        undone = []
+        if "link" in missed:
+            undone.append(Injection(node=node, action="link"))
+        if "heal" in missed and not self.cut_by:
+            undone.append(Injection(node=node, action="heal"))
+        if "cpus" in missed and self.cpus is None:
+            undone.append(Injection(node=node, action="cpus"))
+        return undone
 
     def injections(self, node: str) -> list[Injection]:
         """Return what has to be done to the node's next incarnation."""

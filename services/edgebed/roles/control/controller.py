@@ -18,7 +18,7 @@ from enum import Enum
 import msgspec
 
 from edgebed.core.patience import load_text, patient_s
-from edgebed.core.plan import Plan
+from edgebed.core.plan import Injection, Plan
 from edgebed.core.records import AtWork, Clock, Continued, Evaluated, Finished, Node, Step, Traffic, Update
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.director import Director
@@ -74,8 +74,12 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """Records that the journal has of what is in the server's log."""
     evaluated: tuple[float, int] | None = None
     """Time in seconds of training, and version, of the last evaluation; None: there is none."""
+    measured: tuple[float, float] | None = None
+    """Accuracy and loss that it measured."""
     triggered_s: dict[tuple[str, str], float] = {}
     """When each fault was first triggered, by name and node, in seconds of training."""
+    by_hand: tuple[tuple[float, Injection], ...] = ()
+    """What was done by hand to links and caps, each with when it was asked for, in seconds of training."""
     from_checkpoint: bool = False
     """Whether its server goes on from the last checkpoint, and its log is left out."""
 
@@ -116,7 +120,7 @@ class Controller:
         self.injector = Injector(plan, self.members)
         self.director = Director(plan, self.injector)
         if past:
-            self.director.resumed(past.trained_s, past.updates, past.triggered_s)
+            self.director.resumed(past.trained_s, past.updates, past.triggered_s, past.by_hand)
         self.health = Health(self.members, self.director)
         self.starting = Starting(plan, self.members, runtime)
         self.stopping = Stopping(plan, self.members)
@@ -188,7 +192,8 @@ class Controller:
             if not came:
                 return []
             self.members[message.sender].ready = message
-            return [*self.admission.restored(message, self.members), *came, *self._start(now)]
+            late = self.injector.late(message.sender, now)
+            return [*self.admission.restored(message, self.members), *came, *late, *self._start(now)]
         if isinstance(message, messages.Reached):
             if self.phase is Phase.RUNNING:
                 return self._done(self.director.reached(message, now), now)

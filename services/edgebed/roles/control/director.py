@@ -42,14 +42,24 @@ class Director:
         self.absences = {}
         return self._follow([*again, *self.schedule.timed(began_s)], now)
 
-    def resumed(self, passed_s: float, updates: int, triggered_s: Mapping[tuple[str, str], float]) -> None:
+    def resumed(
+        self,
+        passed_s: float,
+        updates: int,
+        triggered_s: Mapping[tuple[str, str], float],
+        by_hand: Iterable[tuple[float, Injection]],
+    ) -> None:
         """Note that the trial is resumed: faults of its first seconds of training, or of so many updates, have been.
 
         `triggered_s`: when each fault, by its name and node, was triggered first. All nodes begin another incarnation.
-        What was done to their links and caps, and has not been undone, is done to that, too. A node that the plan had
-        frozen, or a worker that it had killed, is so again once training begins; what is to come still comes.
+        What was done to their links and caps, by the plan or `by_hand`, and has not been undone, is done to that, too.
+        A node that the plan had frozen, or a worker that it had killed, is so again once training begins; what is to
+        come still comes.
         """
-        for cause, step in self.schedule.resume(passed_s, updates, triggered_s):
+        done = self.schedule.resume(passed_s, updates, triggered_s)
+        known = self.injector.worlds
+        done += [(Cause(BY_HAND, BY_HAND, asked_s), step) for asked_s, step in by_hand if step.node in known]
+        for cause, step in sorted(done, key=lambda each: each[0].asked_s):
             if step.action in OF_NEXT_INCARNATION:
                 self.injector.worlds[step.node].note(cause, step)
             elif self.plan.on_failure != "restart":  # the policy brings back whoever is away

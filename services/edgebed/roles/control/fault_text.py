@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from edgebed.core import units
-from edgebed.core.plan import Injection, Trigger
+from edgebed.core.plan import Action, Injection, LinkChange, Trigger
 
 AS_PLANNED = "as planned"
 """A change that undoes those before it."""
@@ -23,7 +23,7 @@ def trigger_text(trigger: Trigger, step: int | None = None) -> str:
 def change_text(injection: Injection) -> str:
     """Describe what of a link or a cap changes: `uplink 1mbit`; empty for other actions."""
     if injection.action == "cpus":
-        return AS_PLANNED if injection.cpus is None else f"{injection.cpus:g}"
+        return AS_PLANNED if injection.cpus is None else f"{injection.cpus:.12g}"
     if injection.action != "link":
         return ""
     if injection.change is None:
@@ -37,3 +37,20 @@ def change_text(injection: Injection) -> str:
         "loss": None if change.loss is None else units.format_percentage(change.loss),
     }
     return ", ".join(f"{name} {text}" for name, text in texts.items() if text is not None)
+
+
+def injection_of(node: str, action: Action, text: str) -> Injection:
+    """Return what was done to a link or a cap whose `change_text` is this. Raises ValueError where it is none."""
+    if action == "cpus":
+        return Injection(node=node, action=action, cpus=None if text == AS_PLANNED else float(text))
+    if action != "link" or text == AS_PLANNED:
+        return Injection(node=node, action=action)
+    told = dict(part.split(" ", 1) for part in text.split(", "))
+    change = LinkChange(
+        uplink_bit_s=units.parse_rate(told["uplink"]) if "uplink" in told else None,
+        downlink_bit_s=units.parse_rate(told["downlink"]) if "downlink" in told else None,
+        latency_s=units.parse_duration(told["latency"]) if "latency" in told else None,
+        jitter_s=units.parse_duration(told["jitter"]) if "jitter" in told else None,
+        loss=units.parse_percentage(told["loss"]) if "loss" in told else None,
+    )
+    return Injection(node=node, action=action, change=change)

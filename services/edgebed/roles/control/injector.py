@@ -49,8 +49,9 @@ class Injector:
         before, overlap = world.changed, ""
         if member.is_there or injection.action in OF_NEXT_INCARNATION:
             overlap = world.note(cause, injection)
-        moot = world.moot(injection, member) or overlap
-        if moot:
+            if not member.is_there:
+                world.missed.add(injection.action)
+        if moot := world.moot(injection, member, overlap):
             return self._settle(cause, injection, moot=moot)
         if injection.action == "launch" and (problem := world.launched(now)):
             self.endless = f"{cause.name} does not end: {injection.node}: {problem}"
@@ -94,15 +95,20 @@ class Injector:
         return self.ask(cause, Injection(node=node, action="launch"), now) if cause else []
 
     def joined(self, node: str, now: float) -> list[Effect]:
-        """Do to the new incarnation of a node what was done to the one before."""
+        """Do to the new incarnation of a node what was done to the one before, and undo what has ended since."""
         effects: list[Effect] = []
-        for injection in self.worlds[node].injections(node):
-            effects += self._inject(Cause(BY_HAND, "", now, again=True), injection, self.worlds[node].changed)
+        world = self.worlds[node]
+        for injection in (*world.catch_up(node), *world.injections(node)):
+            effects += self._inject(Cause(BY_HAND, "", now, again=True), injection, world.changed)
         for other in self.neighbours[node]:
             for injection in self.worlds[other].injections(other):
                 if injection.action in LINK_ACTIONS:
                     effects += self._tell_one(node, injection)
         return effects
+
+    def late(self, node: str, now: float) -> list[Effect]:
+        """Do to a node that is ready what was done while it was given up, if anything was."""
+        return self.joined(node, now) if self.worlds[node].missed else []
 
     def close(self) -> list[Effect]:
         """End with the trial: users who wait hear that nothing is done any more.

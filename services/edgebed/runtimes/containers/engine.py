@@ -329,7 +329,8 @@ def _what_next(error: Exception, endpoint: Endpoint) -> str:
     if any(isinstance(cause, PermissionError) for cause in _causes(error)):
         return "This user may not use its socket: `sudo usermod -aG docker $USER`, then log in again."
     if endpoint.url != USUAL:
-        return f"{endpoint.told_by} is {endpoint.url}: is the engine there running?"
+        told_by = endpoint.told_by[:1].upper() + endpoint.told_by[1:]
+        return f"{told_by} is {endpoint.url}: is the engine there running?"
     return "Start it (`sudo systemctl start docker`), or run without it: --runtime process."
 
 

@@ -65,14 +65,17 @@ def remove_leftovers(
     *,
     logs: LogKeeping | None = None,
     hosts: Sequence[EngineAddress] = (),
+    say_away: Callable[[str], None] | None = None,
     engines: Mapping[str, docker.DockerClient] | None = None,
 ) -> int:
     """Remove containers and networks whose controller is gone; return their number.
 
     They are looked for on the user's own engine, on those of controllers that were killed, and on those of `hosts`; or
-    on `engines` alone, clients by host. `say` is called with what was removed, and with which host does not answer;
-    `say_kept`, or else `say`, with what stays because its controller still runs, or may run. `logs` says what becomes
-    of servers' logs, which runs that have broken off resume from; None: they stay.
+    on `engines` alone, clients by host. `say` is called with what was removed; `say_away`, or else `say`, with which
+    host does not answer; `say_kept`, or else `say`, with what stays because its controller still runs, or may run.
+    `logs` says what becomes of servers' logs, which runs that have broken off resume from; None: they stay.
+
+    InfrastructureError where none of the `hosts` answers, at the end.
     """
     if engines is not None:
         return _remove_from(engines, say, say_kept or say, logs)
@@ -81,9 +84,13 @@ def remove_leftovers(
         for address, problem in problems.items():
             if not clients and (address is None or len(problems) == 1):
                 raise problem
-            say(f"{problem} What earlier runs have left there stays; edgebed down tries again")
+            (say_away or say)(f"{problem} What earlier runs have left there stays; edgebed down tries again")
         removed = _remove_from(clients, say, say_kept or say, logs)
     forget_dead(problems)
+    if hosts and all(address in problems for address in hosts):
+        raise InfrastructureError(
+            f"no engine answers on {', '.join(each.host for each in hosts)}: nothing is removed there"
+        )
     return removed
 
 

@@ -38,7 +38,7 @@ from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.model.link_model import link_model_of
 from edgebed.emulation.namespaces import inside
 from edgebed.emulation.netlink import LinkReader
-from edgebed.emulation.readback import Delay, LinkMeter, Mechanism, StatedLink
+from edgebed.emulation.readback import FIRST_HELD_S, ChangedLink, Delay, LinkMeter, Mechanism, StatedLink
 from edgebed.emulation.resources import ROOT, InterfaceBytes, cgroup_folders, throttled_s
 from edgebed.emulation.tcp import IncomingCount
 from edgebed.metrics.discovery import Visits, serve_metrics
@@ -302,16 +302,28 @@ def _await_conditions(here: NodeEnvironment, node: LiveNode, reader: LinkReader 
 
     Raises InfrastructureError where it does not in time.
     """
-    plan, meters = node.plan, node.metering.meters
+    plan, meters, link = node.plan, node.metering.meters, EffectiveLink(node.plan.link)
     if reader is not None and here.mechanism == "tc":
-        meter = LinkMeter(plan.node, EffectiveLink(plan.link), reader, here.delay)
+        meter = LinkMeter(plan.node, link, reader, here.delay)
         meters.append(meter)
         meter.wait_until_held(node.hear)
     elif plan.link.shaped or plan.changeable:
-        meters.append(StatedLink(plan.node, EffectiveLink(plan.link), here.mechanism, here.delay))
+        meters.append(StatedLink(plan.node, link, here.mechanism, here.delay))
+    elif plan.role != "evaluator":
+        after_s = FIRST_HELD_S if here.links_by_kernel else 0.0
+        meters.append(ChangedLink(plan.node, lambda: _meter_of_changed(here, plan.node, link, reader), after_s))
     if here.own_cgroup:
         node.management.send(messages.Built(sender=plan.node), [])
         wait_until_capped(lambda: node.device.cpus, node.hear)
+
+
+def _meter_of_changed(
+    here: NodeEnvironment, node: str, link: EffectiveLink, reader: LinkReader | None
+) -> LinkMeter | StatedLink:
+    """The meter of a link of which nothing was asked, once it is changed: what changes it holds it from then on."""
+    if here.links_by_kernel:
+        return LinkMeter(node, link, reader or LinkReader(here.data_host), "netem")
+    return StatedLink(node, link, "model", "line")
 
 
 def _guard(

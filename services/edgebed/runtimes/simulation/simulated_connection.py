@@ -119,6 +119,7 @@ class SimulatedConnection:
     def make(self, client: SimulatedIncarnation, host: SimulatedIncarnation | None) -> None:
         """Connect the client with this host; nothing of a previous connection remains."""
         self.lose("the server was elsewhere")
+        self._forget_tries()
         if not self.cut_links:
             self.outage.end(self.agenda.now)
         self.client, self.host = client, host
@@ -140,13 +141,17 @@ class SimulatedConnection:
     def cut(self, node: str) -> None:
         """Let nothing pass that node's link from now on."""
         self.cut_links.add(node)
-        self.agenda.take(self, lambda _, event: isinstance(event, Renewed | Retried))
+        self._forget_tries()
         if self.outage.is_cut:
             return
         self.standing = self.agenda.take(self)
         self.lanes.stop(self.there)
         self.lanes.stop(self.back)
         self.outage.cut(self.agenda.now, stalls=bool(self.standing or self.there.flows or self.back.flows))
+
+    def _forget_tries(self) -> None:
+        """Let nothing be tried again by a connection that is another one, or cut again."""
+        self.agenda.take(self, lambda _, event: isinstance(event, Renewed | Retried))
 
     def heal(self, node: str) -> None:
         """Undo the cut of that node's link."""

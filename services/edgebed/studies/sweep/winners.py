@@ -1,16 +1,17 @@
 """Which method wins a point, by how much, and where two of them break even; pure.
 
-Less is better: time, bytes or CPU seconds until an accuracy was reached.
+Less is better: time, bytes or CPU seconds until an accuracy was reached. Two methods are compared by the ratios of what
+they need with the same seed: by their geometric mean and its interval, as in the tables of a comparison.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from typing import NamedTuple
 
 import msgspec
 
-from edgebed.studies.statistics import detectable_ratio, paired_ratio, probability_below_one
+from edgebed.studies.statistics import detectable_ratio, paired_ratio
 from edgebed.studies.sweep.break_even import BreakEven, break_even
 
 
@@ -35,14 +36,13 @@ class Win(msgspec.Struct, frozen=True, kw_only=True):
     second: str | None
     """The method that needs least of the others; None where no other reaches the accuracy."""
     factor: float | None
-    """How many times as much as the first the second needs."""
+    """How many times as much as the first the second needs, in the geometric mean over pairs of the same seed."""
     between: tuple[float, float] | None = None
     """Interval of that factor at 95 %, over seeds; None with one seed, and where it is alone."""
-    probability: float | None
-    """Probability, at least, that the first is first; None with one seed, which decides nothing, and where it is alone.
-    """
+    is_decided: bool | None
+    """Whether such an interval lies above 1 for each of the others; None as for `between`."""
     detectable: float | None
-    """Factor between the two that would be found in eight of ten studies; None as for `probability`."""
+    """Factor between the two that would be found in eight of ten studies; None as for `between`."""
     is_coarse: bool
     """Whether the factor is smaller than what lies between two evaluations of either."""
 
@@ -61,34 +61,39 @@ def win(needed: Mapping[str, Mapping[int, float]], spacing: Mapping[str, float])
     `needed` is what each needs by seed, empty where it does not reach the accuracy with all of them; `spacing` the
     share of that since the previous evaluation.
     """
-    means = sorted((fmean(each.values()), place, name) for place, (name, each) in enumerate(needed.items()) if each)
-    if not means:
+    ranked = sorted((name for name, each in needed.items() if each), key=lambda name: _mean(needed[name]))
+    if not ranked:
         return None
-    mean, _, name = means[0]
-    others = [other for _, _, other in means[1:]]
+    name, *others = ranked
+    mean = fmean(needed[name].values())
     if not others:
-        return Win(method=name, mean=mean, second=None, factor=None, probability=None, detectable=None, is_coarse=False)
+        return Win(method=name, mean=mean, second=None, factor=None, is_decided=None, detectable=None, is_coarse=False)
     second = others[0]
-    factor = means[1][0] / mean if mean else None
     ratio = paired_ratio(needed[second], needed[name])
+    factor = ratio.mean if ratio else fmean(needed[second].values()) / mean if mean else None
     return Win(
         method=name,
         mean=mean,
         second=second,
         factor=factor,
         between=None if ratio is None or ratio.low is None or ratio.high is None else (ratio.low, ratio.high),
-        probability=_first_of(needed, name, others),
+        is_decided=_is_decided(needed, name, others),
         detectable=None if ratio is None else detectable_ratio(ratio),
         is_coarse=factor is not None and factor - 1.0 < max(spacing.get(name, 0.0), spacing.get(second, 0.0)),
     )
 
 
-def _first_of(needed: Mapping[str, Mapping[int, float]], name: str, others: Iterable[str]) -> float | None:
-    """Probability, at least, that one needs less than each of the others: 1 without the sum of all doubts."""
-    found = [probability_below_one(needed[name], needed[other]) for other in others]
-    if any(each is None for each in found):
+def _mean(values: Mapping[int, float]) -> float:
+    """The mean by which methods are ranked: geometric, as their ratios are, where all values are above 0."""
+    return geometric_mean(values.values()) if min(values.values()) > 0.0 else fmean(values.values())
+
+
+def _is_decided(needed: Mapping[str, Mapping[int, float]], name: str, others: Iterable[str]) -> bool | None:
+    """Whether one needs less than each of the others; None where for some that is not known."""
+    ratios = [paired_ratio(needed[other], needed[name]) for other in others]
+    if any(ratio is None or ratio.low is None for ratio in ratios):
         return None
-    return max(0.0, 1.0 - sum(1.0 - (each or 0.0) for each in found))
+    return all(ratio is not None and ratio.mean > 1.0 and ratio.excludes(1.0) for ratio in ratios)
 
 
 def crossings(

@@ -10,7 +10,8 @@ from edgebed.core.device_core import Core
 from edgebed.core.plan import LinkPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
-from edgebed.journal.verdict.fidelity import TOO_SHORT, judge
+from edgebed.journal.verdict.evidence import TOO_SHORT
+from edgebed.journal.verdict.fidelity import judge
 from edgebed.journal.verdict.presence import told_after_s
 
 from .conftest import GIB, MBIT, TEN_MBIT, WORKERS, held, host, plan_of, series_of, transfers, trial, usage
@@ -207,6 +208,23 @@ def test_what_was_not_asked_for_owes_nothing(judged):
     assert judged(nothing, plan_of(cpus=0.5)).verdict == "unknown"
 
 
+def test_a_rate_that_somebody_changed_is_checked_where_the_plan_asks_for_none(judged):
+    """By hand or by a fault, where the node tells of it; nobody owes what was not planned."""
+    by_hand = records.Fault(
+        name="by hand", action="link", target="edge-0", asked_s=12.0, trigger="by hand", change="uplink 1mbit"
+    )
+    said = [each for each in WHOLE if not isinstance(each[2], records.Link)]
+    said = [(2.0, "controller", by_hand), (2.1, "edge-0", held(LinkPlan(uplink_bit_s=MBIT))), *said]
+    fidelity = judged(said, plan_of())
+
+    assert [(row.condition, row.nodes, row.measured_by) for row in fidelity.evidence if row.subject == "edge"] == [
+        ("uplink rate", 1, "read back by the node from tc")
+    ]
+    (node,) = (node for node in fidelity.nodes if node.node == "edge-0")
+    assert (node.uplink.asked_low_bit_s, node.uplink.asked_high_bit_s) == (None, MBIT)
+    assert node.downlink.asked_high_bit_s is None
+
+
 def test_a_link_that_the_transport_holds_is_stated_and_measured_by_messages(judged):
     """Nothing reads it back; and nobody knows of an MTU."""
     link = LinkPlan(uplink_bit_s=10 * MBIT, latency_s=0.01)
@@ -229,6 +247,24 @@ def test_training_that_nobody_measured_for_it_was_too_short_says_so():
     plan, said = plan_of(cpus=0.5), series_of()
 
     assert judge(plan, said).reasons == (TOO_SHORT,)
+
+
+@pytest.mark.parametrize(
+    ("trained_s", "why"), [(3.8, TOO_SHORT), (30.0, "did the controller or its probe stand still")]
+)
+def test_what_a_short_trial_did_not_observe_it_was_too_short_for(judged, trained_s, why):
+    """Nobody has to have stood still: its verdict is the same, and the words are others."""
+    said = [
+        (min(t, trained_s), node, each)
+        for t, node, each in WHOLE
+        if not isinstance(each, records.HostLoad)
+        and (t <= trained_s or isinstance(each, records.Finished | records.Ended))
+    ]
+    fidelity = judged(said)
+
+    assert fidelity.verdict == "unknown"
+    (host_of_it,) = (reason for reason in fidelity.reasons if "load of the host" in reason)
+    assert why in host_of_it
 
 
 # --- nodes that come and go -------------------------------------------------------------------------------------------

@@ -13,7 +13,8 @@ from edgebed.core.device_core import Core
 from edgebed.core.plan import LinkPlan, Waiting
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
-from edgebed.journal.verdict.fidelity import NOTHING_ASKED, SIMULATED, TOO_SHORT, judge
+from edgebed.journal.verdict.evidence import TOO_SHORT
+from edgebed.journal.verdict.fidelity import NOTHING_ASKED, SIMULATED, judge
 from edgebed.journal.verdict.lots import MESSAGES_MIN, lots
 from edgebed.runtimes.live.meters import Reading, add_window
 

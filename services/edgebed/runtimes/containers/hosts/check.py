@@ -130,7 +130,8 @@ def check_hosts(addresses: Sequence[EngineAddress], say: Callable[[str], None]) 
             checks[twin].problems.append("its engine is that of another host of the file; name each once")
         visits = _visits(clients, checks)
         try:
-            say(f"looking at {', '.join(clients)} …")
+            if visits:
+                say(f"looking at {', '.join(clients)} …")
             _at_once(_look, visits)
             _compare(visits, first=next(iter(checks)))
             if len(checks) > 1 and visits and visits[0].check.host == next(iter(checks)):
