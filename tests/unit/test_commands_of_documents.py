@@ -176,6 +176,16 @@ def test_every_command_in_a_document_has_a_name_and_options_that_there_are():
     assert seen > 100
 
 
+def test_the_readme_says_what_its_words_need_that_a_clone_has_not():
+    """The site's builder, which is for developers, and images that are downloaded."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    (serving,) = (line for line in text.splitlines() if "mkdocs serve" in line)
+
+    assert "scripts/setup --dev" in serving
+    assert "data: mnist" in text
+    assert "EDGEBED_DATA_DIR" in text
+
+
 def test_the_readme_is_short():
     """What it doesn't say, the site does."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= README_LINES_MAX
