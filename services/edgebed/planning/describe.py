@@ -119,7 +119,7 @@ class Description:
     stop: tuple[str, ...]
     expectations: tuple[str, ...]
     virtual_time: str
-    """How long work takes in a simulation, and where that number comes from."""
+    """How long work takes, and where that number comes from; empty but in a simulation."""
     warnings: tuple[str, ...]
 
 
@@ -173,7 +173,7 @@ def describe_plan(
         most_frequent=largest_share(plan.evaluator.label_counts),
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
-        virtual_time=virtual_time_text(plan),
+        virtual_time=virtual_time_text(plan) if TRAITS[runtime].is_virtual else "",
         warnings=(
             *([f"task.data: {planned.data.name}: {planned.data.note}."] if planned.data.note else []),
             *planned.warnings,
@@ -233,7 +233,7 @@ def as_text(description: Description) -> str:
         )
     lines.append(f"Stop: {', or '.join(d.stop)}")
     lines += [f"Expected: {expectation}" for expectation in d.expectations]
-    lines.append(f"Virtual time: {d.virtual_time}")
+    lines += [f"Virtual time: {d.virtual_time}"] * bool(d.virtual_time)
     lines += [f"Warning: {warning}" for warning in d.warnings]
     return "\n".join(lines)
 

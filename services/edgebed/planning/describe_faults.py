@@ -109,8 +109,9 @@ def _expected(plan: Plan, trigger: Trigger, faults: Sequence[FaultPlan]) -> floa
 def _times(rows: Sequence[FaultRow]) -> str:
     texts = list(dict.fromkeys(row.when for row in rows))
     if every_s := rows[0].every_s:
-        last = texts[-1].removeprefix("at ")
-        return f"{texts[0]}, then every {format_duration(every_s)}: {count_text(len(texts), 'time')} until {last}"
+        return (
+            f"{texts[0]}, then every {format_duration(every_s)}: {count_text(len(texts), 'time')}, the last {texts[-1]}"
+        )
     if len(texts) > TIMES_MAX:
         return f"{texts[0]} ... {texts[-1].removeprefix('at ')}, {count_text(len(texts), 'time')}"
     return ", ".join(texts)
@@ -118,5 +119,8 @@ def _times(rows: Sequence[FaultRow]) -> str:
 
 def _whom(rows: Sequence[FaultRow]) -> str:
     nodes = nodes_text(list(dict.fromkeys(node for row in rows for node in row.nodes)))
+    if rows[0].every_s and any(row.nodes != rows[0].nodes for row in rows):
+        moments = [f"{nodes_text(row.nodes)} {row.when}" for row in rows[:TIMES_MAX]]
+        return "; ".join(moments) + (f"; ..., in all {nodes}" if len(rows) > TIMES_MAX else "")
     expected = sum(row.expected or 0.0 for row in rows)
     return f"{nodes}; about {number_text(expected)} in all" if expected else nodes

@@ -73,6 +73,7 @@ def test_the_plan_says_what_a_gradient_takes_and_who_says_so(scenario, overrides
 
     assert virtual_time_text(trial.plan) == text
     assert f"Virtual time: {text}\n" in f"{as_text(describe_plan(trial, runtime='simulation'))}\n"
+    assert "Virtual time" not in as_text(describe_plan(trial, runtime="process"))
 
 
 def test_a_profile_measured_what_layers_take():
