@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from any_update import ANY_UPDATE
+from controlled_fleet import Fleet
 from node_plans import know_all, plan_of_role
 from staged_world import World
 
@@ -218,3 +219,19 @@ def make_world(make_plan: Callable[..., Plan]) -> Callable[..., World]:
         return World(make_plan(num_workers, faults=faults, **fields), past)
 
     return make
+
+
+@pytest.fixture(scope="session")
+def make_fleet(make_plan, received):
+    """`make_fleet(num_workers, **plan_fields)`: launched."""
+
+    def make(num_workers=2, **fields):
+        return Fleet(make_plan(num_workers, **fields), received)
+
+    return make
+
+
+@pytest.fixture
+def fleet(make_fleet):
+    """Two workers, launched."""
+    return make_fleet()

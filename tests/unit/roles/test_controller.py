@@ -5,13 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.core import records
-from edgebed.roles.control.admission import UNASKED_MAX, Admission, NodeInputs
-from edgebed.roles.control.controller import Controller, Phase
+from edgebed.roles.control.controller import Phase
 from edgebed.roles.control.ending import GRACE_S
-from edgebed.roles.control.members import State
 from edgebed.roles.control.name import NAME
 from edgebed.roles.events import (
-    EndNode,
     HealthChecked,
     Interrupted,
     Journal,
@@ -24,66 +21,6 @@ from edgebed.roles.events import (
 from edgebed.wire import messages
 
 ALL = ("server", "evaluator", "edge-0", "edge-1")
-
-
-class Fleet:
-    """A controller, and shorthand for what its nodes say."""
-
-    def __init__(self, plan, received):
-        self.controller = Controller(
-            plan, Admission(plan, lambda node: NodeInputs((), [node.node.encode()])), "process"
-        )
-        self.received = received
-        self.effects = self.controller.launch(0.0)
-        self.now = 0.0
-
-    def do(self, event, now=None):
-        """Hand an event to the controller; its effects are returned and collected."""
-        self.now = self.now if now is None else now
-        effects = self.controller.handle(event, self.now)
-        self.effects += effects
-        return effects
-
-    def hello(self, node, peer="", now=None):
-        """A node is up."""
-        return self.do(self.received(messages.Hello(sender=node, pid=1), (), peer), now)
-
-    def ready(self, node, peer="", now=None):
-        """A node is set up."""
-        message = messages.Ready(sender=node, data_address="data", management_address="management")
-        return self.do(self.received(message, (), peer), now)
-
-    def report(self, node, *said, now=None):
-        """A node's records."""
-        return self.do(
-            self.received(messages.Report(sender=node, first=0, records=tuple((0.0, one) for one in said))), now
-        )
-
-    def bye(self, node, peer=""):
-        """A node ends as it was told."""
-        return self.do(self.received(messages.Bye(sender=node, reason="done"), (), peer))
-
-    def start(self, *nodes, now=None):
-        """Bring nodes up, all of them unless said otherwise."""
-        for node in nodes or tuple(self.controller.members):
-            self.hello(node, now=now)
-            self.ready(node, now=now)
-        return self
-
-    def states(self):
-        """Every node's latest state."""
-        return {name: member.state for name, member in self.controller.members.items()}
-
-    def records(self, kind):
-        """All records of a kind so far."""
-        return [e.record for e in self.effects if isinstance(e, Journal) and isinstance(e.record, kind)]
-
-    def ended(self):
-        """(outcome, reason) of the one Ended record; the shell was told to stop right after it."""
-        (record,) = self.records(records.Ended)
-        assert self.effects[-1] == EndNode(record.reason)
-        assert self.controller.phase is Phase.OVER
-        return record.outcome, record.reason
 
 
 def told(effects):
@@ -101,22 +38,6 @@ FINISHED = records.Finished(version=10, reason="10 updates were applied")
 def evaluated(accuracy, version=5, *, final=False):
     """An evaluation."""
     return records.Evaluated(version=version, accuracy=accuracy, loss=1.0, final=final)
-
-
-@pytest.fixture(scope="session")
-def make_fleet(make_plan, received):
-    """`make_fleet(num_workers, **plan_fields)`: launched."""
-
-    def make(num_workers=2, **fields):
-        return Fleet(make_plan(num_workers, **fields), received)
-
-    return make
-
-
-@pytest.fixture
-def fleet(make_fleet):
-    """Two workers, launched."""
-    return make_fleet()
 
 
 def end_all(fleet):
@@ -346,35 +267,6 @@ def test_a_node_that_comes_back_gets_a_higher_incarnation(fleet):
     assert told(fleet.ready("edge-0", "edge-0~second")) == [("edge-0~second", "Start")]
     nodes = [(r.state, r.incarnation) for r in fleet.records(records.Node) if r.name == "edge-0"]
     assert nodes[-4:] == [("died", 1), ("joined", 2), ("ready", 2), ("running", 2)]
-
-
-def test_a_node_that_nobody_has_launched_comes_back_a_few_times(fleet):
-    """Each is sent what it needs; one that is launched is let in however often that was, and a goodbye is short."""
-    fleet.start()
-    lives = []
-    for life in range(UNASKED_MAX + 3):
-        peer = f"edge-0~{life}"
-        fleet.do(fleet.received(messages.Bye(sender="edge-0", reason="z" * 4000), (), lives[-1] if lives else ""))
-        if isinstance(fleet.hello("edge-0", peer)[-1].message, messages.Configure):
-            lives.append(peer)
-
-    assert len(lives) == UNASKED_MAX
-    assert [note.text for note in fleet.records(records.Note)] == [
-        f"refused 'edge-0~{UNASKED_MAX}': edge-0 has come {UNASKED_MAX} times without being launched"
-    ]
-    reasons = {record.reason for record in fleet.records(records.Node) if record.state == "died"}
-    assert reasons == {"z" * 200}
-    fleet.controller.members.become("edge-0", State.EXPECTED)
-    assert isinstance(fleet.hello("edge-0", "edge-0~launched")[-1].message, messages.Configure)
-
-
-def test_of_refused_hellos_one_of_each_node_and_kind_is_noted(fleet):
-    """Whatever the names of their connections; all are answered, and whom nobody knows is one."""
-    fleet.start()
-    answered = [fleet.hello(node, f"{node}~{k}")[-1].to for k in range(20) for node in ("edge-0", "edge-1", f"who-{k}")]
-
-    assert len(answered) == len(set(answered)) == 60
-    assert len(fleet.records(records.Note)) == 3
 
 
 def test_a_hello_after_the_end_is_refused(fleet):

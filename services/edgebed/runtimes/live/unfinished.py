@@ -64,9 +64,9 @@ class Door:
     at_once: int
     """Connections that may come near the limit together."""
     nodes: Collection[str] = ()
-    """Those who connect here."""
+    """Names of the nodes that connect to this socket."""
     each: int = AGAIN
-    """Connections that each of them may have."""
+    """Connections that each of these nodes may have."""
     most: int = STRANGERS_MAX
     """Connections that may be open together."""
     is_patient: bool = False
@@ -75,7 +75,7 @@ class Door:
     taken: dict[int, int] = field(default_factory=dict)
     """Number of messages that were taken from each connection, by its file."""
     owners: dict[int, str] = field(default_factory=dict)
-    """Whom the last of them was from: the identity of its connection."""
+    """Identity of the connection that the last of these was from."""
     unread: set[str] = field(default_factory=set)
     """Identities of peers that do not read what they are sent."""
     seen: dict[int, int] = field(default_factory=dict)
