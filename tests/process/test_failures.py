@@ -262,7 +262,7 @@ def test_a_worker_that_joins_late_takes_part_from_then_on(tmp_path: Path) -> Non
             return super().launch(node, controller_address, secret)
 
     def bring(stage: StagedTrial) -> None:
-        until(lambda: stage.watch.state.updates > 50, "training", every_s=0.02)
+        until(lambda: stage.watch.state.updates > 50, "training", deadline_s=110.0, every_s=0.02)
         TellingLauncher.launch(stage.launcher, *stage.launcher.late)
 
     series = StagedTrial(tmp_path, SCENARIO, "deadlines.join=15s", launcher=Late).run(bring)

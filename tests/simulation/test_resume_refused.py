@@ -70,7 +70,7 @@ def test_it_goes_on_from_any_folder(broken: RunFolder, tmp_path: Path, monkeypat
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)
-    assert edgebed.load(broken.path).trials["asgd"].summary.outcome == "unfinished"
+    assert edgebed.load(broken.path).trials["asgd"].summary.outcome == "interrupted"
     assert edgebed.load(broken.path).can_be_resumed
     run = edgebed.resume("../runs/refused/0001", processes=1)
 

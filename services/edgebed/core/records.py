@@ -20,6 +20,9 @@ from edgebed.core.recorded.measured import (
 )
 from edgebed.core.recorded.record import Count, CountOrNone, Every, Lag, Loss, Record, Seconds, Seed, Share
 
+REASON_LENGTH_MAX = 500
+"""Characters of a reason that is journaled: it may be as long as a message, and quote a stranger."""
+
 
 class Trial(Record):
     """All nodes are set up and training starts; a trial that is resumed has another such line."""

@@ -47,7 +47,6 @@ from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.scenario.schema import Scenario, TrialSection
 
-REASON_LENGTH_MAX = 500
 ReportWriter = Callable[[Run], None]
 """A function that writes the report of a run into its folder."""
 
@@ -314,7 +313,7 @@ def _run_trial(
         except EdgebedError as error:
             with contextlib.suppress(EdgebedError):
                 if not folder.journal.stat().st_size:  # what the nodes were to run in has failed
-                    reason = str(error)[:REASON_LENGTH_MAX]
+                    reason = str(error)[: records.REASON_LENGTH_MAX]
                     journal.write(0.0, CONTROLLER, records.Ended(outcome="failed", reason=reason))
             raise
     summary = trial.summary

@@ -19,7 +19,18 @@ import msgspec
 
 from edgebed.core.patience import load_text, patient_s
 from edgebed.core.plan import Injection, Plan
-from edgebed.core.records import AtWork, Clock, Continued, Evaluated, Finished, Node, Step, Traffic, Update
+from edgebed.core.records import (
+    REASON_LENGTH_MAX,
+    AtWork,
+    Clock,
+    Continued,
+    Evaluated,
+    Finished,
+    Node,
+    Step,
+    Traffic,
+    Update,
+)
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import BY_USER, GRACE_S, Ending
@@ -49,8 +60,6 @@ from edgebed.roles.events import (
     unexpected,
 )  # fmt: skip
 from edgebed.wire import messages
-
-REASON_LENGTH_MAX = 200  # of a goodbye, which a node may make as long as a message
 
 
 class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):

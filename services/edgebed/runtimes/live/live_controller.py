@@ -572,7 +572,11 @@ class LiveController:
         except Exception as error:
             if self.heart.phase is not Phase.OVER:
                 with suppress(InfrastructureError):  # the journal itself may be what failed
-                    self._journal(records.Ended(outcome="failed", reason=f"the controller failed: {error}"[:200]))
+                    self._journal(
+                        records.Ended(
+                            outcome="failed", reason=f"the controller failed: {error}"[: records.REASON_LENGTH_MAX]
+                        )
+                    )
             raise
         finally:
             restore_signals(previous)

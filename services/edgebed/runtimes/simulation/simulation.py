@@ -70,7 +70,6 @@ from edgebed.runtimes.watch import StatusFeed
 from edgebed.wire import messages
 from edgebed.wire.tensors import Buffer, decode_dense
 
-REASON_LENGTH_MAX = 500
 AGAIN_S = 1.0
 """Virtual time until a result that was given up is asked for again: its node is told to end before."""
 PATIENCE_S = 1.0
@@ -132,7 +131,7 @@ class Simulation:
             self._serve()
         except EdgebedError as error:
             with suppress(EdgebedError):  # the journal itself may be what failed
-                self._journal(NAME, records.Ended(outcome="failed", reason=str(error)[:REASON_LENGTH_MAX]))
+                self._journal(NAME, records.Ended(outcome="failed", reason=str(error)[: records.REASON_LENGTH_MAX]))
             raise
         finally:
             restore_signals(previous)
