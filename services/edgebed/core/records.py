@@ -5,6 +5,8 @@
 these records alone.
 """
 
+from typing import Self
+
 from edgebed.core.recorded.measured import (
     Appended,
     Clock,
@@ -21,7 +23,7 @@ from edgebed.core.recorded.measured import (
 from edgebed.core.recorded.record import Count, CountOrNone, Every, Lag, Loss, Record, Seconds, Seed, Share
 
 REASON_LENGTH_MAX = 500
-"""Characters of a reason that is journaled: it may be as long as a message, and quote a stranger."""
+"""Characters of the reason why a node or a trial ended that are journaled; a goodbye may be as long as a message."""
 
 
 class Trial(Record):
@@ -351,6 +353,11 @@ class Ended(Record):
     outcome: str
     """completed, interrupted or failed"""
     reason: str
+
+    @classmethod
+    def failed(cls, reason: str) -> Self:
+        """A failure; of a long reason its beginning."""
+        return cls(outcome="failed", reason=reason[:REASON_LENGTH_MAX])
 
 
 RECORDS: tuple[type[Record], ...] = (

@@ -313,8 +313,7 @@ def _run_trial(
         except EdgebedError as error:
             with contextlib.suppress(EdgebedError):
                 if not folder.journal.stat().st_size:  # what the nodes were to run in has failed
-                    reason = str(error)[: records.REASON_LENGTH_MAX]
-                    journal.write(0.0, CONTROLLER, records.Ended(outcome="failed", reason=reason))
+                    journal.write(0.0, CONTROLLER, records.Ended.failed(str(error)))
             raise
     summary = trial.summary
     if progress:

@@ -26,18 +26,7 @@ from edgebed.algorithms.aggregator import Aggregator, PushInfo
 from edgebed.algorithms.update import Applied, ModelUpdate
 from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.plan import ServerPlan
-from edgebed.core.records import (
-    REASON_LENGTH_MAX,
-    AtWork,
-    Dropped,
-    Finished,
-    Joined,
-    Left,
-    Note,
-    Record,
-    Refused,
-    Update,
-)
+from edgebed.core.records import AtWork, Dropped, Finished, Joined, Left, Note, Record, Refused, Update
 from edgebed.roles.alarm import Alarm
 from edgebed.roles.events import (
     Append,
@@ -70,6 +59,7 @@ from edgebed.wire.frames import message_bytes
 from edgebed.wire.messages import Failed, Finish, Incarnations, Join, Pull, Push, Refuse, Start, Working
 from edgebed.wire.tensors import Buffer, cut
 
+REASON_LENGTH_MAX = 200  # it may quote a stranger
 AT_WORK_S = 0.1  # workers say so far more seldom
 
 

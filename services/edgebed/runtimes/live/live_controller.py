@@ -572,11 +572,7 @@ class LiveController:
         except Exception as error:
             if self.heart.phase is not Phase.OVER:
                 with suppress(InfrastructureError):  # the journal itself may be what failed
-                    self._journal(
-                        records.Ended(
-                            outcome="failed", reason=f"the controller failed: {error}"[: records.REASON_LENGTH_MAX]
-                        )
-                    )
+                    self._journal(records.Ended.failed(f"the controller failed: {error}"))
             raise
         finally:
             restore_signals(previous)

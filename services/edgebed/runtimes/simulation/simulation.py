@@ -131,7 +131,7 @@ class Simulation:
             self._serve()
         except EdgebedError as error:
             with suppress(EdgebedError):  # the journal itself may be what failed
-                self._journal(NAME, records.Ended(outcome="failed", reason=str(error)[: records.REASON_LENGTH_MAX]))
+                self._journal(NAME, records.Ended.failed(str(error)))
             raise
         finally:
             restore_signals(previous)
