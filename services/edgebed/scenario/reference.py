@@ -15,7 +15,7 @@ from typing import Any
 from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS
 from edgebed.core import units
 from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES
-from edgebed.scenario.choices import LATENCY_MAX_S, RATE_MAX_BIT_S, RATE_MIN_BIT_S
+from edgebed.core.planned.link import LATENCY_MAX_S, RATE_MAX_BIT_S, RATE_MIN_BIT_S
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import KINDS as FAULT_KINDS
 from edgebed.scenario.faults.triggers import Triggered

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from edgebed.cli.main import app
 from edgebed.core import records
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.core.quantities import VERDICTS, rate_text
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.outcome import outcome_of
@@ -211,7 +211,7 @@ def test_links_are_shown_as_asked_held_and_measured(tmp_path):
     [
         (LinkPlan(), "–"),
         (LinkPlan(latency_s=0.02, jitter_s=0.005), "20ms±5ms"),
-        (LinkPlan(latency_s=0.04, loss=0.01), "40ms loss 1.0 %"),
+        (LinkPlan(latency_s=0.04, loss=0.01), "40ms loss 1%"),
     ],
 )
 def test_latency_and_loss_stand_as_they_were_asked(link, text):
