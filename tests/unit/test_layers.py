@@ -14,6 +14,13 @@ ORDER = (
     "runtimes", "running", "studies", "reports", "exporting", "cli",
 )  # fmt: skip
 FILES_MAX = 20
+CIRCLES = (
+    ("emulation.model.flows", "emulation.model.lane"),  # a lane has the flows that pass it
+    ("journal.series", "journal.series_divergence"),  # arrays of a series, of which it computes a part
+    ("runtimes.simulation.simulated_connection", "runtimes.simulation.simulated_lanes"),  # a departure, its connection
+    ("scenario.hosts", "scenario.roster", "scenario.schema", "scenario.shard_problems"),  # checks of what schema joins
+)
+"""Modules of a package that name each other, each for annotations alone in one of the two directions."""
 
 
 def imports() -> Iterator[tuple[Path, str]]:
@@ -51,3 +58,38 @@ def test_the_map_and_the_decisions_have_the_packages_in_their_order():
     assert tuple(name for name, _ in rows) == ORDER
     assert tuple(headings) == ORDER
     assert [(name, floor) for name, floor in floors if f"`{floor}/`" not in dict(rows)[name]] == []
+
+
+def imported_modules(path: Path, *, at_run_time: bool) -> Iterator[str]:
+    """Modules of edgebed that a file imports, wherever; `at_run_time` without what stands there for annotations."""
+    tree = ast.parse(path.read_text())
+    annotations = [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+    ]
+    left_out = {each for node in annotations for each in ast.walk(node)} if at_run_time else set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node not in left_out:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield str(node.module)
+
+
+def circles(*, at_run_time: bool) -> list[tuple[str, ...]]:
+    """Modules that import each other, directly or through others."""
+    modules = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in ROOT.glob("*/**/*.py")}
+    arrows = {
+        name: set(imported_modules(path, at_run_time=at_run_time)) & modules.keys() - {name}
+        for name, path in modules.items()
+    }
+    reached = dict(arrows)
+    while (
+        further := {name: ends.union(*(reached[each] for each in ends)) for name, ends in reached.items()}
+    ) != reached:
+        reached = further
+    found = {tuple(sorted(end for end in ends if name in reached[end])) for name, ends in reached.items()}
+    return sorted(tuple(each.removeprefix("edgebed.") for each in circle) for circle in found if circle)
+
+
+def test_no_modules_import_each_other_but_for_annotations():
+    """The few that do for annotations are named, with why."""
+    assert circles(at_run_time=True) == []
+    assert circles(at_run_time=False) == sorted(CIRCLES)

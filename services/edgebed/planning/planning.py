@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.core import chance
 from edgebed.core.device_core import REFERENCE
-from edgebed.core.errors import LocatedProblem, ScenarioError
+from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
 from edgebed.core.hosts import HostPlan
 from edgebed.core.imports import is_import_path, own_folders
 from edgebed.core.plan import GRADIENT_TIME_S, NodePlan, Plan, Task, TensorLayout
@@ -25,7 +25,6 @@ from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import FROM_FILES, DataSet, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import examined
-from edgebed.learning.models.examined import Uncountable
 from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
