@@ -104,8 +104,10 @@ class Arrays:
 def _dumped(owner: Any, arrays: Arrays, but: Collection[str] = ()) -> dict[str, Any]:
     """Return the attributes of `owner` as plain values."""
     found = {}
-    transient = named(owner, "transient")
-    for name in [each for each in vars(owner) if each not in transient and each not in but]:
+    left_out = {*but, *named(owner, "transient")}
+    for name in vars(owner):
+        if name in left_out or callable(getattr(type(owner), name, None)):  # who wraps a method has put it there
+            continue
         try:
             value = getattr(owner, name)
             if hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
