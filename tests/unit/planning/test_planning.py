@@ -324,38 +324,3 @@ def test_the_text_names_every_node_and_the_dict_is_json(plan):
 def test_labels_are_written_as_ranges(counts, text):
     """Only those that occur."""
     assert text == labels_text(counts)
-
-
-@pytest.mark.parametrize(
-    ("sets", "sharing"),
-    [
-        ((), ""),
-        (("fleet.slow.uplink=1mbit",), ""),
-        (("server.downlink=10mbit",), "queues"),
-        (("faults=[{link: server, at: 1s, uplink: 1mbit}]",), "queues"),
-        (("faults=[{link: fast-0, at: 1s, uplink: 1mbit}, {cut: server, at: 1s, for: 1s}]",), ""),
-    ],
-)
-def test_a_plan_says_that_several_connections_share_a_limited_link(plan, sets, sharing):
-    """Of a worker's own link there is one connection; a link that is only cut has no rate to share."""
-    (planned,) = plan(*sets)
-
-    assert planned.plan.sharing == sharing
-
-
-@pytest.mark.parametrize(
-    ("sets", "capping"),
-    [
-        ((), "periods"),
-        (("fleet.slow.cpus=1.5",), ""),
-        (("fleet.slow.cpus=1.5", "server.cpus=0.5"), ""),
-        (("fleet.slow.cpus=1.5", "fleet.fast.cpus=0.5"), "periods"),
-        (("fleet.slow.cpus=1.5", "fleet.fast.cpus=0.5", "fleet.fast.device=raspberry-pi-4"), ""),
-        (("fleet.slow.cpus=1.5", "faults=[{cpus: fast-0, to: 0.5, at: 1s}]"), "periods"),
-    ],
-)
-def test_a_plan_says_that_a_cap_holds_work_up(plan, sets, capping):
-    """Work on this machine's core, which the kernel gives for a part of each period; a device is as slow as it is."""
-    (planned,) = plan(*sets)
-
-    assert planned.plan.capping == capping
