@@ -24,21 +24,31 @@ CIRCLES = (
 
 
 def imports() -> Iterator[tuple[Path, str]]:
-    """(file, package of edgebed that it imports), wherever in the file it does."""
-    for path in ROOT.glob("*/**/*.py"):
+    """(file, module that it imports), wherever in the file it does."""
+    for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            for module in modules:
-                first, _, rest = module.partition(".")
-                if first == "edgebed":
-                    yield path.relative_to(ROOT), rest.partition(".")[0]
+            yield from ((path.relative_to(ROOT), module) for module in modules)
 
 
 def test_a_package_imports_only_those_before_it():
     """In the order of ARCHITECTURE.md; so no two import each other, and nothing imports the package's own face."""
-    upward = [f"{path} -> {name}" for path, name in imports() if name not in ORDER[: ORDER.index(path.parts[0]) + 1]]
+    own = [(path, f"{module}.".split(".")[1]) for path, module in imports() if module.partition(".")[0] == "edgebed"]
+    upward = [
+        f"{path} -> {name}"
+        for path, name in own
+        if path.parent.parts and name not in ORDER[: ORDER.index(path.parts[0]) + 1]
+    ]
     assert upward == []
+
+
+def test_the_package_needs_nothing_that_lies_beside_it():
+    """What validates, measures and documents edgebed is not in the wheel."""
+    beside = {path.parent.name for path in DOCUMENTS.glob("*/*.py")} | {"docs"}
+
+    assert {"validation", "benchmarks", "dashboards"} <= beside
+    assert [(path, module) for path, module in imports() if module.partition(".")[0] in beside] == []
 
 
 def test_every_module_has_a_room_and_no_room_is_crowded():

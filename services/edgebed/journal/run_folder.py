@@ -5,7 +5,7 @@
     summary.json       the numbers and verdicts of all trials (a view of the journals)
     report.html        the same for people, self-contained
     control.sock       while a live trial runs: commands by hand are written there (runtimes/live/control.py)
-    <trial>/plan.json  every node with its caps, its data and its parts (core/recorded/plan_file.py)
+    <trial>/plan.json  every node with its caps, its data and its parts (core/planned/plan_file.py)
     <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final,backup-<step>}.npz
     <trial>/server-log/  until the trial is complete: what its server goes on from (runtimes/server_log.py)
 
@@ -29,8 +29,8 @@ from edgebed.core.disk import make_folder, replacing, sync_folder
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError, unwritten
 from edgebed.core.host import facts
 from edgebed.core.plan import Plan
+from edgebed.core.planned.plan_file import dump_plan, load_plan
 from edgebed.core.reading import read_json
-from edgebed.core.recorded.plan_file import dump_plan, load_plan
 
 ENVIRONMENT_VARIABLE = "EDGEBED_RUNS_DIR"
 RUNS_DIR_OPTION = "--runs-dir"

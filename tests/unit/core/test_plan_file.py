@@ -9,7 +9,7 @@ import pytest
 from node_plans import PLANS, plan_of_role
 
 from edgebed.core.plan import LinkChange, LinkPlan, Method, NodePlan, Part, Plan, PointTrigger, Shard, Task, Trigger
-from edgebed.core.recorded.plan_file import dump_plan, load_plan
+from edgebed.core.planned.plan_file import dump_plan, load_plan
 
 TASK = Task(model="-", input_shape=(1,), classes=10, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(name="-", parts={"aggregation": Part(name="-", settings={"alpha": [1, 2.5]})})

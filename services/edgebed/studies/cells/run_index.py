@@ -14,8 +14,8 @@ import msgspec
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.plan import Plan
+from edgebed.core.planned.plan_file import dump_plan, load_plan
 from edgebed.core.reading import read_json
-from edgebed.core.recorded.plan_file import dump_plan, load_plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_of
 from edgebed.journal.series_divergence import RAN_TO_END
