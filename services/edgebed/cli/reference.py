@@ -62,7 +62,7 @@ import edgebed
 
 run = edgebed.run("quickstart", runtime="simulation", set=["stop.updates=300", "expect=null"])
 evaluations = run.trials["adacomp"].series.evaluations
-print(evaluations.ingress_bytes, evaluations.accuracy)  # numpy arrays
+print(evaluations.ingress_bytes, evaluations.values)  # numpy arrays
 ```
 
 A scenario is a path, the name of one that comes with edgebed, or a mapping with what the file would have. `run` works

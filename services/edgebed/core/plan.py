@@ -13,6 +13,7 @@ import msgspec
 
 from edgebed.core.device_core import Core
 from edgebed.core.hosts import HostPlan
+from edgebed.core.measures.task import TaskMeasure
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,8 +196,6 @@ Pull = Literal["full", "changed-since"]
 """Answers to a push: the whole model, or its changes since the worker's last."""
 GRADIENT_TIME_S = 0.005
 """The virtual time of a gradient whose operations cannot be counted, where nothing else is said."""
-Loss = Literal["cross-entropy", "squared"]
-"""Losses of scores: see learning/models/losses.py."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -222,8 +221,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Virtual time of compressing and encoding a push where a gradient takes `gradient_time_s`; simulation only."""
     exchange_time_s: float = 0.0
     """Virtual time of a push and its answer beside link and computation, on any device; only the simulation uses it."""
-    loss: Loss = "cross-entropy"
-    """Loss that training minimises, and that is measured on the test set."""
+    loss: str = "cross-entropy"
+    """The objective, by its loss (learning/objectives/)."""
     sizes: tuple[tuple[str, int], ...] = ()
     """Sizes of the model by name, `width` or `kernel`, where they are not its authors'."""
     python_path: tuple[str, ...] = ()
@@ -496,6 +495,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The variant's name, or the method's where the scenario has none."""
     question: str
     seed: int
+    measures: tuple[TaskMeasure, ...] = ()
+    """What is measured on the test set, the headline first."""
     nodes: tuple[NodePlan, ...]
     """server, evaluator, what serves shards, then the workers in order of class and index."""
     stop_updates: int | None = None
@@ -539,6 +540,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     compressing: Literal["", "scaled"] = ""
     """How long a push is compressed on a device with a speed: as much longer as a gradient. Empty: there is none, or
     everywhere as long in edgebed 0.1."""
+
+    @property
+    def headline(self) -> TaskMeasure:
+        """The measure that results are told by."""
+        return self.measures[0]
 
     @property
     def evaluator(self) -> EvaluatorPlan:

@@ -128,7 +128,10 @@ class ResultCache:
         plan = self.cells.plans([run])[run]
         batches = None if cached.batches is msgspec.UNSET else cached.batches
         return FinishedTrial(
-            plan=plan, summary=cached.summary, evaluations=evaluations_of(cached.evaluations), batches=batches
+            plan=plan,
+            summary=cached.summary,
+            evaluations=evaluations_of(cached.evaluations, plan.measures),
+            batches=batches,
         )
 
     def keep(self, run: CellRun, result: RunResult, trial: FinishedTrial) -> None:
