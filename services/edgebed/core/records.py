@@ -7,6 +7,7 @@ these records alone.
 
 from typing import Self
 
+from edgebed.core.actions import Action
 from edgebed.core.measures.task import values_of
 from edgebed.core.recorded.measured import (
     Appended,
@@ -90,7 +91,7 @@ class Update(Record):
     """How often this incarnation had joined before the join that the push belongs to."""
     sent: Count | None = None
     """Payload of the models handed out to workers before this update was applied, since the one before it; updates of
-    one round are applied at once, and its first line has all. None: an older journal does not tell."""
+    one round are applied at once, and its first line has all. None: not counted."""
 
 
 class Step(Record):
@@ -316,8 +317,8 @@ class Fault(Record):
     name: str
     """Name of the scenario's entry, e.g. freeze-2; `by hand` for a fault made by hand, `on_failure` for a policy's
     restart."""
-    action: str
-    """kill, launch, freeze, thaw, cut, heal, link, cpus or memory"""
+    action: Action
+    """Done action; see [faults](faults.md)."""
     target: str
     """Node that the fault was done to."""
     asked_s: Seconds

@@ -85,10 +85,9 @@ def _short(value: Any) -> Any:
 def evaluations_of(columns: Columns, measures: tuple[TaskMeasure, ...] = ()) -> Evaluations:
     """Evaluations from columns; EdgebedError where the columns are not those of evaluations.
 
-    Older lines have no egress bytes.
+    Without `measures` what was measured is as built-in objectives declare it.
     """
     measures = measures or declared(sorted(columns.keys() - {*PASSED}))
-    columns = {"egress_bytes": [None] * len(next(iter(columns.values()), ())), **columns}
     names = [*PASSED, *(measure.name for measure in measures)]
     if sorted(columns) != sorted(names) or len({len(column) for column in columns.values()}) != 1:
         raise EdgebedError(f"evaluations have the columns {', '.join(names)}, all of one length")

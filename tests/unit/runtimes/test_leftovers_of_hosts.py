@@ -9,7 +9,7 @@ from command_line import command_line
 from docker.errors import APIError, NotFound
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.emulation import cgroups
 from edgebed.runtimes.containers import leftovers, register
 from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN
@@ -159,7 +159,7 @@ def dead(tmp_path, monkeypatch):
 
 
 def test_a_controller_that_was_killed_is_known_with_its_hosts(dead) -> None:
-    """A living one is not; an earlier version's file has no hosts in it."""
+    """A living one is not; a damaged file has no hosts in it."""
     register.note_containers((EngineAddress("a"),))
 
     assert register.are_left_behind()

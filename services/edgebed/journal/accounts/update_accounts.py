@@ -35,6 +35,7 @@ from typing import get_args
 import msgspec
 
 from edgebed.core import chance, records
+from edgebed.core.actions import ENDS_FREEZE, ENDS_LIFE, FREEZES
 from edgebed.core.plan import Point
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting, Ledger, closed
@@ -155,7 +156,7 @@ class UpdateAccounting(Fold):
         self.end_reason: str | None = None
         """Why the trial has ended."""
         self.is_told = False
-        """Whether nodes report joins and pushes, as all do except in old journals."""
+        """Whether nodes have reported joins or pushes: without any there is nothing to account for."""
         self.has_updates = False
         self.problems: Counter[str] = Counter()
 
@@ -207,13 +208,13 @@ class UpdateAccounting(Fold):
         if record.problem or record.moot:
             return
         halt = self.frozen.get(record.target) or Halt(record.trigger.partition(" ")[0] in POINTS)
-        if record.action in ("kill", "memory"):
+        if record.action in ENDS_LIFE:
             life = self.lives.get((record.target, self.timeline.incarnations.get(record.target, 0)))
             if life:
                 life.halt = halt
-        if record.action == "freeze":
+        if record.action in FREEZES:
             self.frozen[record.target] = halt
-        elif record.action in ("thaw", "kill", "launch"):
+        elif record.action in ENDS_FREEZE:
             self.frozen.pop(record.target, None)
 
     def _life(self, worker: str, incarnation: int) -> WorkerIncarnation:
@@ -345,7 +346,7 @@ class UpdateAccounting(Fold):
     # --- closing ------------------------------------------------------------------------------------------------
 
     def close(self) -> Accounting | None:
-        """The accounting of updates, or of steps in layer-wise training; None where the journal is too old."""
+        """The accounting of updates, or of steps in layer-wise training; None where nothing was reported."""
         if self.has_updates and not self.is_told:
             return None
         lost = self.silent | self.frozen.keys()

@@ -310,7 +310,7 @@ def _of_kind(trial: Trial, is_layerwise: bool) -> Accounting | None:
 
 
 def _numbered_rows(summaries: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
-    """Rows on the updates as far as an old journal has them."""
+    """Rows on the updates where no worker reported its own count."""
     return [
         ("pushes the workers numbered, up to the last applied", *(f"{summary.pushes:,}" for summary in summaries)),
         ("= applied", *(f"{summary.updates:,}" for summary in summaries)),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from edgebed.core.process_names import is_running, own_process_name
 
 if TYPE_CHECKING:
-    from edgebed.core.hosts import EngineAddress
+    from edgebed.core.planned.hosts import EngineAddress
 
 SEPARATOR = "_"  # in a file's name, for the slashes of a process's
 AGAIN_S = 600.0  # a host that does not answer costs each try ten seconds
@@ -67,15 +67,15 @@ def _is_due(noted: dict[str, Any]) -> bool:
 
 
 def _engines(noted: dict[str, Any]) -> "list[EngineAddress]":
-    from edgebed.core.hosts import EngineAddress
+    from edgebed.core.planned.hosts import EngineAddress
 
     return [EngineAddress(*each) for each in noted.get(ENGINES, ())]
 
 
 def _read(place: Path) -> dict[str, Any]:
-    """What a file notes; nothing where it is an earlier version's, which is empty."""
+    """What a file notes; nothing where it is damaged."""
     try:
-        noted = json.loads(place.read_bytes() or b"{}")
+        noted = json.loads(place.read_bytes())
     except (OSError, ValueError):
         return {}
     return noted if isinstance(noted, dict) else {}

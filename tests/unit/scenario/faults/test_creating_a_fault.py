@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from followed_document import PYTEST, Document, copied, run_in
 
-from edgebed.core.plan import Action
+from edgebed.core.actions import Action
 
 DOCUMENT = Document("creating-a-fault.md")
 REGISTRY = "services/edgebed/scenario/faults/registry.py"
