@@ -6,13 +6,15 @@ divided by the other. A task's headline, the measure that it declares first, is 
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from edgebed.core.quantities import number_text, percent_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Sums = dict[str, tuple[float, float]]
 """For each measure by name its sum over examples, and the sum's weight."""
@@ -45,13 +47,9 @@ class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
         """A value with the measure's name in front."""
         return f"{self.words} {self.text(value)}"
 
-    def best(self, values: NDArray[np.float64]) -> float:
+    def best(self, values: "NDArray[np.float64]") -> float:
         """The best of some values; NaN if one is."""
         return float(values.max() if self.better == "more" else values.min())
-
-    def gain(self, values: NDArray[np.float64] | float, over: float) -> NDArray[np.float64] | float:
-        """By how much values are better than another."""
-        return values - over if self.better == "more" else over - values
 
 
 def values_of(sums: Sums) -> dict[str, float]:
