@@ -101,8 +101,9 @@ PLANS = {
     "half a plan": (with_file("asgd/plan.json", b'{"scenario":'), "plan.json: "),
     "a deep plan": (with_file("asgd/plan.json", DEEP), "plan.json: "),
     "a pipe for a plan": (with_file("asgd/plan.json", None), "plan.json: "),
-    "a plan without nodes": (
-        with_file("asgd/plan.json", b'{"scenario":"x","trial":"x","question":"","seed":1,"nodes":[]}'), "plan.json: ",
+    "a plan of another form": (
+        with_file("asgd/plan.json", b'{"scenario":"x","trial":"x","question":"","seed":1,"nodes":[{}]}'),
+        "plan.json: not readable as a plan: ",
     ),
     "a manifest of another kind": (with_file("manifest.json", b'{"trials":5}'), "manifest.json: "),
     "a deep manifest": (with_file("manifest.json", DEEP), "manifest.json: "),
@@ -203,7 +204,10 @@ CHECKPOINTS = {
     "huge version": (saved(version=2**60, theta=theta()), f"version: {2**60} is no number of updates"),
     "version beyond the end": (saved(version=301, theta=theta()), "version: 301, where the trial ends at update 300"),
     "version of a kind": (saved(version="3", theta=theta()), "version: 3 is no number of updates"),
-    "state of another": (saved(version=3, theta=theta(), state=theta("float64", 5)), "state: 5 numbers"),
+    "state of another": (
+        saved(version=3, theta=theta(), state=theta("uint8", 5)),
+        "state: not what this aggregation remembers",
+    ),
     "state of a kind": (saved(version=3, theta=theta(), state=theta(size=5)), "state: float32"),
     "objects": (saved(version=3, theta=np.array([{}])), "Object arrays"),
     "nothing": (with_file("asgd/checkpoints/latest.npz", b""), "No data left"),
