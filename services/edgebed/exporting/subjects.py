@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from edgebed.core.actions import ACTIONS
 from edgebed.exporting.table import Column, ExportTable, Filled, Kind, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
 from edgebed.journal.summary import TrialSummary
@@ -228,7 +229,7 @@ FAULTS = ExportTable(
         ),
         Column("done", "yes or no", "Whether it could be done, and there was something to do."),
         Column("fault", "text", "The scenario's entry, e.g. `kill-1`; else `by hand`, or `on_failure`."),
-        Column("action", "text", "kill, launch, freeze, thaw, cut, heal, link, cpus or memory."),
+        Column("action", "text", f"One of {', '.join(ACTIONS)}."),
         Column("target", "text", "The node."),
         Column("trigger", "text", "What made it happen, e.g. `at 30s`."),
         Column("change", "text", "What of a link or a cap changed, e.g. `uplink 1mbit`."),
