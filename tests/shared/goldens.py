@@ -2,7 +2,7 @@
 
 import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 UPDATING = os.environ.get("UPDATE_GOLDENS") == "1"
@@ -17,16 +17,18 @@ def compare(found: str, golden: Path) -> None:
     assert found == golden.read_text(encoding="utf-8"), f"{golden} says otherwise; UPDATE_GOLDENS=1 writes it anew"
 
 
-def with_changes(text: str, changed: Mapping[str, str]) -> str:
-    """A text, and for each other one the lines that it has instead, or lacks with none in their place."""
-    parts, lines = [text.rstrip()], text.splitlines()
-    for name, other in changed.items():
-        parts.append(f"=== {name}")
-        others = other.splitlines()
-        for kind, first, last, begin, end in difflib.SequenceMatcher(None, lines, others, False).get_opcodes():
-            if kind == "delete":
-                gone = [line for line in lines[first:last] if line]
-                parts += [f"- {line}" for line in gone[:2]] + [f"- and {len(gone) - 2} lines more"] * (len(gone) > 2)
-            elif kind != "equal":
-                parts += [f"+ {line}" for line in others[begin:end] if line]
-    return "\n".join(parts) + "\n"
+def changes(text: str, other: str) -> list[str]:
+    """The lines that another text has instead, and how many it lacks with none in their place."""
+    lines, others, found = text.splitlines(), other.splitlines(), []
+    for kind, first, last, begin, end in difflib.SequenceMatcher(None, lines, others, False).get_opcodes():
+        if kind == "delete":
+            gone = [line for line in lines[first:last] if line]
+            found += [f"- {line}" for line in gone[:1]] + [f"- and {len(gone) - 1} lines more"] * (len(gone) > 1)
+        elif kind != "equal":
+            found += [f"+ {line}" for line in others[begin:end] if line]
+    return found
+
+
+def sections(changed: Mapping[str, Sequence[str]]) -> str:
+    """Lines of each name below it."""
+    return "".join(f"\n=== {name}" + "".join(f"\n{line}" for line in lines) for name, lines in changed.items()) + "\n"

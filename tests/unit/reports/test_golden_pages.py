@@ -94,7 +94,7 @@ def changed_by_hand(run):
 
 
 SAMPLES = {
-    "a run that was killed: no end, a cut last line, a trial that did not begin": lambda root: run_with(
+    "a killed run: no end, a cut last line, a trial that did not begin": lambda root: run_with(
         root, asgd=lambda: asgd()[:200], files=cut
     ),
     "no update": lambda root: write_sample_run(root, {"asgd": []}),
@@ -162,24 +162,65 @@ CONDITIONS = {
 }
 
 
+ABOUT = {
+    "a killed run: no end, a cut last line, a trial that did not begin": (
+        "head",
+        "Trials",
+        "Events",
+        "terminal",
+    ),
+    "no update": ("head", "terminal"),
+    "no journal, scenario or manifest": ("head", "How to repeat it"),
+    "no trial": ("head", "terminal"),
+    "a node that died, with its last words": ("head", "Ends of the logs of nodes that died", "Events"),
+    "from Python there is no command": ("How to repeat it",),
+    "the command has the options that were given": ("How to repeat it",),
+    "the command has no options that are the default": ("How to repeat it",),
+    "other caps and other data of a trial: a fleet of its own": ("The fleet",),
+    "other nodes of a trial: a fleet of its own": ("The fleet",),
+    "an update of shards is no one node's": ("The fleet",),
+    "times count from the start of training": ("Events",),
+    "times of a trial without training count from its launch": ("Events",),
+    "times of trials without training count from their launch": ("Events",),
+    "what the server's log took and saved": ("Trials",),
+    "an interrupted run is not judged": ("head", "terminal"),
+    "of many notes the first; a node's own are not shown": ("terminal",),
+    "notes that say the same of several nodes are shown once; who came too late is no news": ("terminal",),
+    "the start-up": ("Trials",),
+    "a simulation has no rows of what it does not measure": ("Trials", "Did the conditions hold?"),
+    "links that somebody changed; what was undone is over": ("links",),
+}
+"""Which parts of what is said a sample of runs is about."""
+OF_CONDITIONS = ("head", "Expectations", "Did the conditions hold?", "terminal", "links")
+
+
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
-    ("name", "first", "others"), [("runs", write_sample_run, SAMPLES), ("conditions", run_of, CONDITIONS)]
+    ("name", "first", "others", "whole"),
+    [("runs", write_sample_run, SAMPLES, ()), ("conditions", run_of, CONDITIONS, OF_CONDITIONS)],
 )
-def test_what_is_said_of_a_run(tmp_path, monkeypatch, name, first, others):
+def test_what_is_said_of_a_run(tmp_path, monkeypatch, name, first, others, whole):
     """Its report, its lines on a terminal without the chart, and those of `edgebed link show`."""
     monkeypatch.delenv("COLUMNS", raising=False)
-    changed = {title: shown(make(tmp_path / f"{number}")) for number, (title, make) in enumerate(others.items())}
+    base, changed = said(first(tmp_path / "first")), {}
+    for number, (title, make) in enumerate(others.items()):
+        found = said(make(tmp_path / f"{number}"))
+        about = ABOUT.get(title, whole)
+        changed[title] = goldens.changes(*("\n".join(each.get(part, "") for part in about) for each in (base, found)))
 
-    goldens.compare(goldens.with_changes(shown(first(tmp_path / "first")), changed), FOLDER / f"{name}.txt")
+    text = "\n".join(base[part] for part in whole or base)
+    goldens.compare(text + goldens.sections(changed), FOLDER / f"{name}.txt")
 
 
-def shown(run):
-    """All that is said of it, but for moments, places and this machine."""
+def said(run):
+    """All that is said of a run, by the titles of the page's sections, but for moments, places and this machine."""
     page = re.split(r"^- (?:commit|folder|edgebed): ", to_markdown(report_page(run)), maxsplit=1, flags=re.MULTILINE)[0]
-    terminal = io.StringIO()
-    for brief in (results_brief, links_brief):
-        show(brief(run), Console(file=terminal, width=100))
-    lines = [line for line in terminal.getvalue().splitlines() if not re.match(r" *\d*[│┤┌└]", line)]
-    text = "\n".join([page.strip(), f"exit code {run.exit_code}", *lines])
-    return re.sub(r"\d+ \w+ 20\d\d, \d\d:\d\d UTC", "DATE", text.replace(str(run.path), "RUN"))
+    head, *sections = re.split(r"^(?=## )", page, flags=re.MULTILINE)
+    parts = {"head": f"{head}exit code {run.exit_code}\n"}
+    parts |= {section.partition("\n")[0].removeprefix("## "): section for section in sections}
+    for name, brief in (("terminal", results_brief), ("links", links_brief)):
+        stream = io.StringIO()
+        show(brief(run), Console(file=stream, width=100))
+        parts[name] = re.sub(r"^ *\d*[│┤┌└].*\n", "", stream.getvalue(), flags=re.MULTILINE)
+    moment = r"\d+ \w+ 20\d\d, \d\d:\d\d UTC"
+    return {name: re.sub(moment, "DATE", text.replace(str(run.path), "RUN")) for name, text in parts.items()}
