@@ -1,0 +1,25 @@
+"""docs/exporting.md, from the tables that an export has."""
+
+from collections.abc import Iterable
+
+from docs.generate.rendering import field_texts, grid, render
+from edgebed.exporting.curves import POINTS_MAX, RATES_MAX
+from edgebed.exporting.subjects import TABLES
+from edgebed.exporting.table import KEYS, Column
+from edgebed.journal.summary import TrialSummary
+from edgebed.reports.writing.drawing import PRINTED_DPI, SIZE
+
+
+def markdown() -> str:
+    """The whole document."""
+    return render(
+        "exporting.md", columns=_columns, keys=KEYS, tables=TABLES, dpi=PRINTED_DPI, inches=f"{SIZE[0]:g}",
+        rates_max=RATES_MAX, points_max=POINTS_MAX,
+    )  # fmt: skip
+
+
+def _columns(columns: Iterable[Column]) -> str:
+    """A table of columns; those of a trial say what the summary's fields do."""
+    says = field_texts(TrialSummary)
+    rows = ((f"`{column.name}`", column.kind, column.says or says[column.name]) for column in columns)
+    return grid(("column", "kind", "meaning"), rows)
