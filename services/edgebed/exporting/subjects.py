@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from edgebed.core.actions import ACTIONS
-from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, Kind, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
 from edgebed.journal.summary import TrialSummary
