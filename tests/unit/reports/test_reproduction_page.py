@@ -12,6 +12,7 @@ import goldens
 import msgspec
 import numpy as np
 import pytest
+from evaluated import evaluations
 from rich.console import Console
 from tiny_paper import tiny_paper
 
@@ -227,8 +228,7 @@ def test_no_terminal_cuts_a_finding(result: Reproduction, width: int) -> None:
 def test_the_page_names_nothing_of_this_machine(result: Reproduction) -> None:
     """Neither host nor home nor folder."""
     empty = Series.empty()
-    points = {"version": np.array([100, 200]), "accuracy": np.array([0.1, 0.9]), "t": np.array([1.0, 2.0])}
-    series = dataclasses.replace(empty, evaluations=dataclasses.replace(empty.evaluations, **points))
+    series = dataclasses.replace(empty, evaluations=evaluations([100, 200], [0.1, 0.9], t=np.array([1.0, 2.0])))
     page = to_markdown(reproduction_page(tiny_paper(), result, {"Accuracy over updates": {"asgd": [series]}}))
 
     assert "![Accuracy over updates](tiny/accuracy-over-updates.svg)" in page

@@ -24,6 +24,7 @@ from edgebed.journal.accounts.ledger import Accounting, Ledger
 from edgebed.journal.series import Series
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.journal.troubles import Trouble
+from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.reports.live.progress import ProgressDisplay, line_every_s
 from edgebed.reports.run.brief import results_brief
 from edgebed.reports.run.report import write_report
@@ -50,8 +51,9 @@ def plain_environment(monkeypatch):
 def status(updates=10, **others):
     """A status with the given figures."""
     return TrialStatus(
-        trial="asgd", state=others.pop("state", "running"), updates=updates, updates_per_s=98.7, accuracy=0.9321,
-        ingress_bytes=312_000, nodes_up=6, nodes_expected=6, elapsed_s=12.3, stop_updates=600, **others,
+        trial="asgd", state=others.pop("state", "running"), updates=updates, updates_per_s=98.7,
+        measured={"accuracy": 0.9321}, headline=ACCURACY, ingress_bytes=312_000, nodes_up=6,
+        nodes_expected=6, elapsed_s=12.3, stop_updates=600, **others,
     )  # fmt: skip
 
 

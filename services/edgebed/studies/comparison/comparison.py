@@ -336,7 +336,7 @@ def _outcome(member: ArmTrial, seed: int, accuracy: float | None, window: int) -
         run=member.run.folder.name,
         seed=seed,
         best_accuracy=best_accuracy(series.evaluations, window),
-        final_accuracy=series.final_accuracy,
+        final_accuracy=series.evaluations.final_value,
         updates=summary.updates,
         time_s=summary.time_s,
         ingress_bytes=summary.ingress_bytes,
