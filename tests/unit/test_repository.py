@@ -201,6 +201,15 @@ class Some:
     assert docstrings(text) == [(1, "A."), (3, "B."), (5, "C."), (7, "D."), (9, "E."), (11, "F.")]
 
 
+def test_every_module_that_tests_share_is_named_with_what_it_is_for():
+    """In a README of a page."""
+    folder = ROOT / "tests/shared"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+
+    assert set(re.findall(r"`(\w+)`", text)) >= {path.stem for path in folder.glob("*.py")}
+    assert len(text.splitlines()) <= 60
+
+
 def test_test_files_have_names_of_their_own():
     """They are imported without packages, and reports name them without folders."""
     names = [Path(name).name for name, _ in texts() if re.search(r"(^|/)test_\w+\.py$", name)]
