@@ -2,6 +2,7 @@
 
 import sys
 
+from edgebed.core.measures.trial import ServerMeasures, ShardMeasures
 from edgebed.exporting.curves import POINTS_MAX, RATES_MAX
 from edgebed.exporting.subjects import TABLES, TRIALS
 from edgebed.exporting.table import KEYS, Column, ExportTable
@@ -112,7 +113,8 @@ def render() -> str:
 
 
 def _section(table: ExportTable) -> str:
-    says = field_docs(TrialSummary) if table is TRIALS else {}
+    structs = (TrialSummary, ServerMeasures, ShardMeasures) if table is TRIALS else ()
+    says = {name: text for struct in structs for name, text in field_docs(struct).items()}
     columns = tuple(column._replace(says=column.says or says[column.name]) for column in table.columns)
     return f"### `{table.name}`\n\n{table.says}\n\n{_columns(columns)}"
 

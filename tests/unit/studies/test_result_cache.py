@@ -390,7 +390,9 @@ def test_exchanges_are_written_as_columns(cells: PaperCells, tmp_path: Path) -> 
         said_of(cells, tmp_path / "none", file)
         written = msgspec.json.decode(file.read_bytes())["summary"]["exchanges"]
         assert written == {key: [exchange[key] for exchange in exchanges] for key in exchanges[0]}
-        assert list(map(msgspec.structs.asdict, ResultCache(cells, file).trial(RUN).summary.exchanges)) == exchanges
+        assert (
+            list(map(msgspec.structs.asdict, ResultCache(cells, file).trial(RUN).summary.shards.exchanges)) == exchanges
+        )
 
 
 @pytest.mark.parametrize(
