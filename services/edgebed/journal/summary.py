@@ -158,7 +158,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     num_updates = len(updates)
     trained_s = series.trained_s if series.trial else None
     workers = [node.node for node in plan.workers()]
-    is_sharded = plan.server.shard is not None
+    is_sharded = plan.server.shard is not None or bool(series.resumed)
     states: dict[str, set[str]] = {}
     for _, node in series.nodes:
         states.setdefault(node.name, set()).add(node.state)

@@ -19,7 +19,7 @@ def trials_html(title: str, trials: Iterable[TrialSummary]) -> str:
             percent_text(each.final_accuracy),
             number_text(each.updates),
             seconds_text(each.time_s),
-            bytes_text(each.shards.exchanged_bytes if each.shards else each.value("traffic_bytes")),
+            bytes_text(each.own.payload_bytes if each.own else None),
         )
         for each in trials
     ]

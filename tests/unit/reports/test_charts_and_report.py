@@ -178,7 +178,7 @@ def test_what_a_run_says_cannot_become_html(tmp_path, make_sample_run, make_samp
     attack = "<img src=x onerror=alert(1)>"
     run = make_sample_run(tmp_path, {"asgd": make_sample_entries(updates=60)})
     trial = run.folder.trial("asgd")
-    trial.make(make_sample_plan("asgd", question=attack, expectations=((attack, ">=", 1.0),), workers=(attack,)))
+    trial.make(make_sample_plan("asgd", question=attack, workers=(attack,)))
     with JournalWriter(trial.journal) as journal:
         journal.write(9.0, attack, records.Note(text=attack))
         journal.write(9.0, "controller", records.Node(name=attack, state="died", reason=attack))
@@ -190,7 +190,7 @@ def test_what_a_run_says_cannot_become_html(tmp_path, make_sample_run, make_samp
     document = rendered(Run(run.folder))
 
     assert "<img" not in document
-    assert text_of(document).count(attack) >= 8
+    assert text_of(document).count(attack) >= 7
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -367,5 +367,6 @@ def test_what_the_log_took_and_saved_is_in_the_report(make_sample_run, tmp_path)
     assert "the server's log: written 12 MB" in found
     assert "the server's log: entries 1,500" in found
     assert "the server's log: share of its time 2.00 %" in found
-    assert "the server's log: syncs, mean wait for one 900, 2.0 ms" in found
-    assert "the server's log: updates that the last checkpoint lacked, of each start 41" in found
+    assert "the server's log: syncs 900" in found
+    assert "the server's log: mean wait for a sync 0.00 s" in found
+    assert "the server's log: updates that the last checkpoint lacked 41" in found

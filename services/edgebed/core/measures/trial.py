@@ -174,6 +174,11 @@ class ServerMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """Updates that were begun and of which nothing says what became; `"== 0"` asks for complete accounting."""
 
     @property
+    def payload_bytes(self) -> int | None:
+        """Payload that passed between nodes."""
+        return self.traffic_bytes
+
+    @property
     def payload_text(self) -> str:
         """What passed between nodes, e.g. `12.7 kB up, 254 MB down`."""
         return f"{bytes_text(self.ingress_bytes)} up, {bytes_text(self.egress_bytes)} down"
@@ -233,6 +238,11 @@ class ShardMeasures(msgspec.Struct, frozen=True, kw_only=True):
     messages_per_step_by_kind: dict[str, float] = {}
     exchanges: tuple[Exchange, ...] = ()
     """Messages that nodes sent each other, by pair and kind."""
+
+    @property
+    def payload_bytes(self) -> int | None:
+        """Payload that passed between nodes."""
+        return self.exchanged_bytes
 
     @property
     def payload_text(self) -> str:

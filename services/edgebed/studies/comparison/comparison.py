@@ -174,7 +174,7 @@ def _mean_text(name: str, measure: Measure | None) -> str:
 WHOLE = {name: each for name, each in OF_TRIALS.items() if each.compared}
 """Measures of whole trials that are compared."""
 REACHED = {f"{name}_to": each for name, each in WHOLE.items() if name in CostToAccuracy.__struct_fields__}
-"""The same of what had passed at the comparison's accuracy."""
+"""What had passed of some of them at the comparison's accuracy."""
 MEASURES = WHOLE | REACHED
 """Measures of an arm."""
 FIRSTS = ("time_s_to", "traffic_bytes_to")
