@@ -29,8 +29,7 @@ from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
 from edgebed.planning.planning import PlannedTrial
 from edgebed.running.run import run_trials
-from edgebed.runtimes.hosting import TrialHost
-from edgebed.runtimes.runtime import runtime_of
+from edgebed.runtimes.hosting import TrialHost, runtime_of
 
 WORKERS = 200
 CORES = len(os.sched_getaffinity(0))

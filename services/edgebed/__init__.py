@@ -2,7 +2,7 @@
 
 `edgebed.run(scenario, ...)` runs a scenario file, `edgebed.resume(run)` resumes a run that has broken off,
 `edgebed.load(run)` opens the results of an earlier run; all return an `edgebed.Run`. `edgebed.runs()` lists the runs
-there are. `edgebed.compare(runs)` sets finished runs against each other; `edgebed.agree(scenario)`, `edgebed.rank()`,
+there are. `edgebed.compare(runs)` sets finished runs against each other; `edgebed.agree(scenario)`,
 `edgebed.reproduce(paper)` and `edgebed.sweep(scenario)` are studies of many runs. `edgebed.to_pandas(runs, table)` has
 their numbers as a data frame, `edgebed.figures(run, folder)` their charts as files. A mistake of the user's raises an
 `edgebed.ScenarioError`, any other failure another `edgebed.EdgebedError`. All are imported when first used, so that a
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from edgebed.reports.studies.study import Study as Study
     from edgebed.reports.studies.study import agree as agree
     from edgebed.reports.studies.study import compare as compare
-    from edgebed.reports.studies.study import rank as rank
     from edgebed.reports.studies.study import reproduce as reproduce
     from edgebed.reports.studies.study import sweep as sweep
     from edgebed.running.results import Run as Run
@@ -53,7 +52,6 @@ HOMES = {
     "compare": "edgebed.reports.studies.study",
     "figures": "edgebed.reports.reported",
     "load": "edgebed.running.results",
-    "rank": "edgebed.reports.studies.study",
     "reproduce": "edgebed.reports.studies.study",
     "resume": "edgebed.reports.reported",
     "run": "edgebed.reports.reported",

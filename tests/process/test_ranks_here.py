@@ -1,4 +1,4 @@
-"""`agree --ranks` with real live runs: of the drawn scenarios, and without making anything twice."""
+"""`scripts/validate ranks` with real live runs: of the drawn scenarios, and without making anything twice."""
 
 import json
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from edgebed.cli import main as cli
+from validation.__main__ import app
 
 SCENARIOS = int(os.environ.get("EDGEBED_RANKED_SCENARIOS", "1"))
 
@@ -19,12 +20,12 @@ def test_a_small_study_ranks_live_runs(
 ) -> None:
     """Dense bytes are those of the simulation, what does not count is degraded, and a resumed study runs nothing."""
     monkeypatch.setenv("EDGEBED_RUNS_DIR", str(tmp_path / "runs"))
-    words = ["agree", "--ranks", "--scenarios", str(SCENARIOS), "--seed", "1", "--seeds", "2", "--json"]
+    words = ["ranks", "--scenarios", str(SCENARIOS), "--seed", "1", "--seeds", "2", "--json"]
 
     def call(*more: str) -> tuple[int, dict]:
-        monkeypatch.setattr(sys, "argv", ["edgebed", *words, *more])
+        monkeypatch.setattr(sys, "argv", ["validate", *words, *more])
         with pytest.raises(SystemExit) as left:
-            cli.main()
+            cli.main(app)
         out, err = capsys.readouterr()
         assert left.value.code in (0, 1), err
         return int(left.value.code), json.loads(out)["ranking"]

@@ -3,9 +3,7 @@
 import pytest
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.studies.ranking.exchanges import PAUSE_S, exchange_s
-from edgebed.studies.ranking.restarts import EVERY_S, restart_times
-from edgebed.studies.ranking.short_runs import series_of
+from edgebed.studies.host.times_beside import EVERY_S, PAUSE_S, beside, exchange_s, series_of
 
 TASK = {"data": "digits", "model": "small", "batch_size": 10, "gradient_time": "500us"}
 
@@ -20,11 +18,12 @@ def test_an_exchange_is_what_an_iteration_takes_besides() -> None:
 
 
 def test_a_restart_takes_what_passes_from_a_kill_until_the_node_runs_again() -> None:
-    """Of the server, and of workers."""
-    found = restart_times(TASK, "process", "model")
+    """Of the server, and of workers; as a calibration has it, with an exchange of the costs measured here."""
+    found = beside("process", "model")
 
-    assert found.keys() == {"server", "others"}
-    assert all(0.0 < seconds < EVERY_S for seconds in found.values())
+    assert 0.0 < found.exchange_s < 10 * PAUSE_S
+    assert found.restart_s.keys() == {"server", "others"}
+    assert all(0.0 < seconds < EVERY_S for seconds in found.restart_s.values())
 
 
 def test_what_cannot_be_measured_is_said() -> None:

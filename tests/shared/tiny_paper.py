@@ -17,16 +17,6 @@ variants:
   asgd: { method: asgd }
   adacomp: { method: adacomp }
 """
-RULED = {
-    "sharing": ("queues", SCENARIO + "server: { downlink: 10mbit }\n"),
-    "capping": ("periods", SCENARIO.replace("edge: {", "edge: { cpus: 0.5,")),
-    "cutting": ("tries", SCENARIO + "faults: [{ cut: edge-0, at: 1s, for: 1s }]\n"),
-    "compressing": (
-        "scaled",
-        SCENARIO.replace("batch_size: 10", "compression_time: 1ms").replace("edge: {", "edge: { speed: 5 GFLOP/s,"),
-    ),
-}
-"""A rule of virtual time: its value, and a scenario that depends on it."""
 MODULE = """
 from edgebed.studies.papers.paper import AtLeast, Cell, Curve, Never, Paper, Row, Sign, Table
 

@@ -101,8 +101,12 @@ def test_the_sdist_is_the_repository(sdist):
 
 
 def test_the_wheel_has_the_package_and_what_comes_with_it(wheel):
-    """The files of the repository, to the byte, and whether they can be run."""
-    code = {name: name.removeprefix("services/") for name in tracked() if name.startswith("services/")}
+    """The files of the repository, to the byte, and whether they can be run; nothing that validates or documents it."""
+    code = {
+        name: name.removeprefix("services/")
+        for name in tracked()
+        if name.startswith("services/") and not name.endswith("README.md")
+    }
     shipped = {str(path): f"edgebed/shipped/{path}" for path in shipped_files()}
 
     with zipfile.ZipFile(wheel) as archive:
@@ -111,6 +115,7 @@ def test_the_wheel_has_the_package_and_what_comes_with_it(wheel):
         others = set(archive.namelist()) - {*code.values(), *shipped.values()}
         modes = {name: archive.getinfo(inside).external_attr >> 16 for name, inside in shipped.items()}
     assert {name.partition("/")[0].partition("-")[0] for name in others} == {"edgebed"}
+    assert not {name.partition("/")[0] for name in shipped} & {"validation", "benchmarks", "docs", "tests"}
     assert all(".dist-info/" in name for name in others)
     assert {name for name in shipped if modes[name] & stat.S_IXUSR} == {
         name for name in shipped if os.access(ROOT / name, os.X_OK)

@@ -14,24 +14,41 @@ ORDER = (
     "runtimes", "running", "studies", "reports", "exporting", "cli",
 )  # fmt: skip
 FILES_MAX = 20
+CIRCLES = (
+    ("emulation.model.flows", "emulation.model.lane"),  # a lane has the flows that pass it
+    ("journal.series", "journal.series_divergence"),  # arrays of a series, of which it computes a part
+    ("runtimes.simulation.simulated_connection", "runtimes.simulation.simulated_lanes"),  # a departure, its connection
+    ("scenario.hosts", "scenario.roster", "scenario.schema", "scenario.shard_problems"),  # checks of what schema joins
+)
+"""Modules of a package that name each other, each for annotations alone in one of the two directions."""
 
 
 def imports() -> Iterator[tuple[Path, str]]:
-    """(file, package of edgebed that it imports), wherever in the file it does."""
-    for path in ROOT.glob("*/**/*.py"):
+    """(file, module that it imports), wherever in the file it does."""
+    for path in ROOT.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            for module in modules:
-                first, _, rest = module.partition(".")
-                if first == "edgebed":
-                    yield path.relative_to(ROOT), rest.partition(".")[0]
+            yield from ((path.relative_to(ROOT), module) for module in modules)
 
 
 def test_a_package_imports_only_those_before_it():
     """In the order of ARCHITECTURE.md; so no two import each other, and nothing imports the package's own face."""
-    upward = [f"{path} -> {name}" for path, name in imports() if name not in ORDER[: ORDER.index(path.parts[0]) + 1]]
+    own = [(path, f"{module}.".split(".")[1]) for path, module in imports() if module.partition(".")[0] == "edgebed"]
+    upward = [
+        f"{path} -> {name}"
+        for path, name in own
+        if path.parent.parts and name not in ORDER[: ORDER.index(path.parts[0]) + 1]
+    ]
     assert upward == []
+
+
+def test_the_package_needs_nothing_that_lies_beside_it():
+    """What validates, measures and documents edgebed is not in the wheel."""
+    beside = {path.parent.name for path in DOCUMENTS.glob("*/*.py")} | {"docs"}
+
+    assert {"validation", "benchmarks", "dashboards"} <= beside
+    assert [(path, module) for path, module in imports() if module.partition(".")[0] in beside] == []
 
 
 def test_every_module_has_a_room_and_no_room_is_crowded():
@@ -51,3 +68,38 @@ def test_the_map_and_the_decisions_have_the_packages_in_their_order():
     assert tuple(name for name, _ in rows) == ORDER
     assert tuple(headings) == ORDER
     assert [(name, floor) for name, floor in floors if f"`{floor}/`" not in dict(rows)[name]] == []
+
+
+def imported_modules(path: Path, *, at_run_time: bool) -> Iterator[str]:
+    """Modules of edgebed that a file imports, wherever; `at_run_time` without what stands there for annotations."""
+    tree = ast.parse(path.read_text())
+    annotations = [
+        node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+    ]
+    left_out = {each for node in annotations for each in ast.walk(node)} if at_run_time else set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node not in left_out:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            yield str(node.module)
+
+
+def circles(*, at_run_time: bool) -> list[tuple[str, ...]]:
+    """Modules that import each other, directly or through others."""
+    modules = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts): path for path in ROOT.glob("*/**/*.py")}
+    arrows = {
+        name: set(imported_modules(path, at_run_time=at_run_time)) & modules.keys() - {name}
+        for name, path in modules.items()
+    }
+    reached = dict(arrows)
+    while (
+        further := {name: ends.union(*(reached[each] for each in ends)) for name, ends in reached.items()}
+    ) != reached:
+        reached = further
+    found = {tuple(sorted(end for end in ends if name in reached[end])) for name, ends in reached.items()}
+    return sorted(tuple(each.removeprefix("edgebed.") for each in circle) for circle in found if circle)
+
+
+def test_no_modules_import_each_other_but_for_annotations():
+    """The few that do for annotations are named, with why."""
+    assert circles(at_run_time=True) == []
+    assert circles(at_run_time=False) == sorted(CIRCLES)

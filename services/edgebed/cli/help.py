@@ -42,10 +42,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "export": ("edgebed export quickstart --format parquet --output tables",),
     "replay": ("edgebed replay quickstart --now",),
     "compare": ("edgebed compare quickstart/1 quickstart/2 --to 95%",),
-    "agree": (
-        "edgebed agree scenarios/quickstart.yaml --runtimes simulation,process --seeds 5",
-        "edgebed agree --ranks --scenarios 10",
-    ),
+    "agree": ("edgebed agree scenarios/quickstart.yaml --runtimes simulation,process --seeds 5",),
     "sweep": ("edgebed sweep scenarios/sweeps/links.yaml --jobs 2",),
     "reproduce": ("edgebed reproduce hardy2017 --list", "edgebed reproduce hardy2017 --scale 0.002"),
     "kill": ("edgebed kill edge-0", "edgebed kill edge-0 edge-1 --run quickstart"),

@@ -39,12 +39,12 @@ NAME_SHOWN = 60
 """Characters that are shown of a name that is too long."""
 
 
-def main() -> None:
-    """Run the command line: errors of users and machines become one line each, bugs show their traceback."""
+def main(program: typer.Typer = app) -> None:
+    """Run a command line: errors of users and machines become one line each, bugs show their traceback."""
     gc.set_threshold(OBJECTS_A_COLLECTION)
     prepare_streams()
     try:
-        app(prog_name="edgebed")
+        program(prog_name=program.info.name)
     except EdgebedError as error:
         if isinstance(error, ScenarioError):
             say_problems(error.located)

@@ -262,7 +262,7 @@ def _export(place: Path, *, json: bool) -> None:
 
 
 def _profile_gradients(loaded: "Scenario", scenario: Path, output: Path | None, *, json: bool) -> None:
-    from edgebed.learning.models.examined import Uncountable
+    from edgebed.core.errors import Uncountable
     from edgebed.planning.planning import plan_trials
     from edgebed.studies.host.gradient_times import measure_machine, measure_trials, told
 

@@ -31,19 +31,6 @@ from edgebed.cli.options import (  # fmt: skip
     require_place,
     spreading,
 )
-from edgebed.cli.ranks import (  # fmt: skip
-    DrawingKind,
-    DrawingSeed,
-    LiveRuntime,
-    Margin,
-    NoRun,
-    RanksOption,
-    RanksOptions,
-    Resume,
-    Scenarios,
-    agree_ranks,
-    refuse,
-)
 from edgebed.core.console import put, put_json, say
 from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import RUNTIMES, Runtime
@@ -57,10 +44,10 @@ SEEDS = 3
 AGREEMENT = "agreement.html"
 
 Names = Annotated[
-    list[str] | None,
+    list[str],
     typer.Argument(
         metavar="SCENARIO",
-        help="A scenario, as for `run`; with --from, the runs to compare; with --ranks, nothing.",
+        help="A scenario, as for `run`; with --from, the runs to compare.",
         show_default=False,
     ),
 ]
@@ -85,8 +72,7 @@ AgreementOutput = Annotated[
     typer.Option(
         "--output",
         "-o",
-        help=f"Write the page here (default: {AGREEMENT} in the folder of all runs); with --ranks, a folder (default: "
-        "rankings/ there).",
+        help=f"Write the page here (default: {AGREEMENT} in the folder of all runs).",
         show_default=False,
     ),
 ]
@@ -201,19 +187,11 @@ def _accuracy(text: str) -> float:
 
 
 def agree(
-    names: Names = None,
+    names: Names,
     *,
     runtimes: RuntimesOption = None,
     seeds: Seeds = None,
     finished: Finished = False,
-    ranks: RanksOption = False,
-    scenarios: Scenarios = None,
-    seed: DrawingSeed = None,
-    drawing: DrawingKind = None,
-    runtime: LiveRuntime = None,
-    margin: Margin = None,
-    resume: Resume = False,
-    no_run: NoRun = False,
     emulation: EmulationOption = "auto",
     sets: Sets = None,
     force: Force = False,
@@ -225,21 +203,7 @@ def agree(
     dask: Dask = None,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Run a scenario in several runtimes with several seeds, and say whether they agree; with a page of charts.
-
-    With --ranks: whether virtual time ranks methods as live runs do, over scenarios that are drawn.
-    """
-    given = RanksOptions(scenarios, seed, drawing, runtime, margin, resume=resume, no_run=no_run)
-    if ranks:
-        refuse(names, runtimes=runtimes, finished=finished, sets=sets, force=force)
-        agree_ranks(
-            given, seeds=seeds, emulation=emulation, output=output, figures=figures, json=json, processes=processes,
-            jobs=jobs, dask=dask, runs_dir=runs_dir,
-        )  # fmt: skip
-        return
-    given.refuse_alone()
-    if not names:
-        raise ScenarioError("agree: of what? Give a scenario, finished runs with --from, or --ranks")
+    """Run a scenario in several runtimes with several seeds, and say whether they agree; with a page of charts."""
     from edgebed.reports.run.runs_index import write_report_and_index
     from edgebed.reports.studies.study import agreed
     from edgebed.studies.agreement import agreeing

@@ -172,3 +172,7 @@ def lacking(what: str, module: str) -> str:
 
 class DamagedFileError(EdgebedError):
     """A file that a node goes on from is damaged: the node would fail in the same way if it were started anew."""
+
+
+class Uncountable(Exception):  # noqa: N818 - what the model is
+    """A model's operations cannot be counted, and why."""

@@ -6,7 +6,6 @@ them from a scenario; nothing here decides anything. Times are seconds, memory i
 
 import math
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import msgspec
@@ -484,10 +483,6 @@ Security = Literal["plain", "curve"]
 """How nodes show each other on the data network that they have the secret of the run: by a password, or encrypted."""
 
 
-RULES = ("sharing", "capping", "cutting", "compressing")
-"""Fields of a plan that name rules of virtual time, where it depends on them."""
-
-
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One trial: the scenario, or one of its variants, with all draws made."""
 
@@ -530,15 +525,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The hosts that nodes are placed on, the controller's first; none: this machine alone."""
     is_profiled: bool = False
     """Whether the virtual times of layers are those of a profile; else they are shares of the task's."""
-    sharing: Literal["", "queues"] = ""
-    """How several connections share a limited link: by its queue, then fairly. Empty: none; in edgebed 0.1, in turn."""
-    capping: Literal["", "periods"] = ""
-    """How CPU caps hold work up: by the kernel's periods. Empty: none does, or all the time in edgebed 0.1."""
-    cutting: Literal["", "tries"] = ""
-    """When a link that was cut passes messages again: when TCP tries. Empty: none is cut, or at once in edgebed 0.1."""
-    compressing: Literal["", "scaled"] = ""
-    """How long a push is compressed on a device with a speed: as much longer as a gradient. Empty: there is none, or
-    everywhere as long in edgebed 0.1."""
 
     @property
     def evaluator(self) -> EvaluatorPlan:
@@ -570,27 +556,6 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def injections(self) -> Iterator[Injection]:
         """Yield everything that faults are to do."""
         return (step.injection for fault in self.faults for step in fault.steps)
-
-    def shares_links(self) -> bool:
-        """Return whether several connections use a link whose rate is limited, by the plan or by a fault."""
-        limited = {injection.node for injection in self.injections() if injection.action == "link"}
-        limited |= {node.node for node in self.nodes if node.link.limited}
-        neighbours = self.neighbours()
-        return any(len(neighbours[name]) > 1 for name in limited)
-
-    def caps_cores(self) -> bool:
-        """Return whether work has less than a core of this machine, by the plan or by a fault."""
-        capped = {each.node for each in chain(self.nodes, self.injections()) if (each.cpus or 1.0) < 1.0}
-        computing = [node for node in self.nodes if isinstance(node, WorkerPlan | ModulesPlan)]
-        return any(node.node in capped and node.core is None for node in computing)
-
-    def cuts_links(self) -> bool:
-        """Return whether a fault cuts a link."""
-        return any(injection.action == "cut" for injection in self.injections())
-
-    def scales_compressing(self) -> bool:
-        """Return whether a device's own speed changes what compressing a push takes."""
-        return any(node.compression_s != node.task.compression_time_s for node in self.workers())
 
     def node(self, name: str) -> NodePlan:
         """Return the node called `name`; KeyError if there is none."""

@@ -89,7 +89,7 @@ class Update(Record):
     """How often this incarnation had joined before the join that the push belongs to."""
     sent: Count | None = None
     """Payload of the models handed out to workers before this update was applied, since the one before it; updates of
-    one round are applied at once, and its first line has all. None: an older journal does not tell."""
+    one round are applied at once, and its first line has all. None: not counted."""
 
 
 class Step(Record):

@@ -99,6 +99,15 @@ class Together(msgspec.Struct, frozen=True, kw_only=True):
         return abs(self.held - 1.0) <= TOGETHER_TOLERANCE
 
 
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What virtual time has no model of, and a scenario may state for it."""
+
+    exchange_s: float
+    """What a push of `asgd` and its answer take beside link and computation, with the small model on the digits."""
+    restart_s: dict[str, float]
+    """What a restart takes beside its delay, of the `server` and of `others`."""
+
+
 class PlaceMeasurements(msgspec.Struct, frozen=True, kw_only=True):
     """All that was measured in one place."""
 
@@ -108,6 +117,7 @@ class PlaceMeasurements(msgspec.Struct, frozen=True, kw_only=True):
     single: tuple[Single, ...] = ()
     cpu: tuple[Cpu, ...] = ()
     together: tuple[Together, ...] = ()
+    beside: tuple[Beside, ...] = ()
     problems: tuple[str, ...] = ()
     """What could not be measured, and why."""
 

@@ -5,7 +5,6 @@ when training had ended did nothing to it: it did not happen. A fault with a `pr
 """
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgebed.core.plan import FaultPlan, Injection, Plan
@@ -49,7 +48,7 @@ def missed_faults(plan: Plan, series: Series) -> tuple[Missed, ...]:
     in_time = [done.record for done in series.faults if done.t <= series.trained_s]
     begun = Counter((record.name, record.target, record.action) for record in in_time)
     last = {node.name: node.state for t, node in series.nodes if t <= series.trained_s}
-    recurring = _recurring(plan.faults)
+    recurring = {fault.name for fault in plan.faults if fault.recurs}
     began = {record.name for record in in_time}
     missed = []
     for fault in sorted(plan.faults, key=lambda fault: fault.trigger.at_s or 0.0):
@@ -66,13 +65,3 @@ def missed_faults(plan: Plan, series: Series) -> tuple[Missed, ...]:
         goes_on = fault.name in recurring and (fault.name in began or not is_due)
         missed.append(Missed(fault, moot, goes_on))
     return tuple(missed)
-
-
-def _recurring(faults: Iterable[FaultPlan]) -> set[str]:
-    """Names of entries that happen at several times; an older plan shows that by these times alone."""
-    first: dict[str, float | None] = {}
-    return {
-        fault.name
-        for fault in faults
-        if fault.recurs or first.setdefault(fault.name, fault.trigger.at_s) != fault.trigger.at_s
-    }

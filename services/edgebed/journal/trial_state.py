@@ -246,8 +246,6 @@ class TrialState(Fold):
 
     @on(records.Node)
     def _node(self, _: float, __: str, record: records.Node) -> None:
-        if self.ended and record.state == "expected":  # resumed, in an older journal
-            self.ended, self.phase = None, Phase.LAUNCHED
         if record.name in self.states:
             self.states[record.name] = record.state
         if record.state == "stopped" and self.phase is not Phase.OVER:

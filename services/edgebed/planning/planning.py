@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.core import chance
 from edgebed.core.device_core import REFERENCE
-from edgebed.core.errors import LocatedProblem, ScenarioError
+from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
 from edgebed.core.hosts import HostPlan
 from edgebed.core.imports import is_import_path, own_folders
 from edgebed.core.plan import GRADIENT_TIME_S, NodePlan, Plan, Task, TensorLayout
@@ -25,7 +25,6 @@ from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import FROM_FILES, DataSet, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import examined
-from edgebed.learning.models.examined import Uncountable
 from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
@@ -157,7 +156,7 @@ class _Planner:
         )
         step_s = sharding.partition.step_s if sharding else 0.0
         return PlannedTrial(
-            plan=with_deadlines(_marked(plan), trial.deadlines, step_s),
+            plan=with_deadlines(plan, trial.deadlines, step_s),
             data=data,
             parts=parts,
             partition=sharding.partition if sharding else None,
@@ -303,17 +302,6 @@ class _Planner:
         except ScenarioError as error:
             place, key = self.scenario.cause(name, path, *others), path.rpartition(".")[2]
             raise ScenarioError(*(place.problem(text.removeprefix(f"{key}: ")) for text in error.problems)) from error
-
-
-def _marked(plan: Plan) -> Plan:
-    """The plan with the rules of virtual time that it depends on: kept results of others are not its own."""
-    return msgspec.structs.replace(
-        plan,
-        sharing="queues" if plan.shares_links() else "",
-        capping="periods" if plan.caps_cores() else "",
-        cutting="tries" if plan.cuts_links() else "",
-        compressing="scaled" if plan.scales_compressing() else "",
-    )
 
 
 def _memories(trial: TrialSection) -> tuple[str, ...]:

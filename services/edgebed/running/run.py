@@ -38,8 +38,7 @@ from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.control.ending import BY_USER
 from edgebed.roles.control.name import NAME as CONTROLLER
 from edgebed.running.results import Run, Trial
-from edgebed.runtimes.hosting import TrialHost
-from edgebed.runtimes.runtime import runtime_of
+from edgebed.runtimes.hosting import TrialHost, runtime_of
 from edgebed.runtimes.signals import ending_by_signal, finishing
 from edgebed.scenario.faults.availability import AvailabilityFault
 from edgebed.scenario.hosts import require_use

@@ -1,11 +1,13 @@
 """Runs a planned trial in the runtime that was asked for, and shows it to Prometheus meanwhile."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from edgebed.core import records
 from edgebed.core.console import say
-from edgebed.core.runtimes import TRAITS
+from edgebed.core.hosts import EngineAddress
+from edgebed.core.runtimes import TRAITS, Emulation
+from edgebed.core.runtimes import Runtime as RuntimeName
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.outcome import outcome_of
@@ -129,3 +131,22 @@ class TrialHost:
                 self.targets.add(target)
 
         return observe
+
+
+def runtime_of(
+    name: RuntimeName, *, processes: int, emulation: Emulation = "auto", hosts: Sequence[EngineAddress] = ()
+) -> Runtime:
+    """The runtime of that name; `processes` is how many the simulation computes with, `hosts` have the containers."""
+    match name:
+        case "simulation":
+            from edgebed.runtimes.simulation.runtime import SimulationRuntime
+
+            return SimulationRuntime(processes)
+        case "process":
+            from edgebed.runtimes.processes.runtime import ProcessRuntime
+
+            return ProcessRuntime(emulation)
+        case "docker":
+            from edgebed.runtimes.containers.runtime import ContainerRuntime
+
+            return ContainerRuntime(hosts)

@@ -1,11 +1,9 @@
 """What a runtime is: how a planned trial is run to its end, and by whom its nodes are started."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from edgebed.core.hosts import EngineAddress
-from edgebed.core.runtimes import Emulation
 from edgebed.core.runtimes import Runtime as RuntimeName
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
@@ -61,22 +59,3 @@ class Runtime(Protocol):
     def close(self) -> None:
         """End what was started for all trials of a run."""
         ...
-
-
-def runtime_of(
-    name: RuntimeName, *, processes: int, emulation: Emulation = "auto", hosts: Sequence[EngineAddress] = ()
-) -> Runtime:
-    """The runtime of that name; `processes` is how many the simulation computes with, `hosts` have the containers."""
-    match name:
-        case "simulation":
-            from edgebed.runtimes.simulation.runtime import SimulationRuntime
-
-            return SimulationRuntime(processes)
-        case "process":
-            from edgebed.runtimes.processes.runtime import ProcessRuntime
-
-            return ProcessRuntime(emulation)
-        case "docker":
-            from edgebed.runtimes.containers.runtime import ContainerRuntime
-
-            return ContainerRuntime(hosts)

@@ -227,7 +227,7 @@ class TaskSection(Section):
     as a gradient. In the simulation only. `scripts/bench compression` measures it."""
     exchange_time: DurationFromZero = 0.0
     """Virtual time that a worker's push and the answer take beside link and computation, whatever the device; in the
-    simulation only. `edgebed agree --ranks` measures it."""
+    simulation only. `edgebed calibrate` measures it."""
 
     @property
     def sizes(self) -> tuple[tuple[str, int], ...]:

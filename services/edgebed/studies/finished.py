@@ -76,11 +76,7 @@ def _short(value: Any) -> Any:
 
 
 def evaluations_of(columns: Columns) -> Evaluations:
-    """Evaluations from columns; EdgebedError where the columns are not those of evaluations.
-
-    Older lines have no egress bytes.
-    """
-    columns = {"egress_bytes": [None] * len(next(iter(columns.values()), ())), **columns}
+    """Evaluations from columns; EdgebedError where the columns are not those of evaluations."""
     names = [field.name for field in dataclasses.fields(Evaluations)]
     if sorted(columns) != sorted(names) or len({len(column) for column in columns.values()}) != 1:
         raise EdgebedError(f"evaluations have the columns {', '.join(names)}, all of one length")

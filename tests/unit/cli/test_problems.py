@@ -6,7 +6,6 @@ from edgebed.cli.problems import excerpt
 from edgebed.core.console import wrapped
 from edgebed.core.errors import Choice, Location, Place, ScenarioError
 from edgebed.planning.checking import check
-from edgebed.scenario.load import load_scenario
 
 SCENARIO = """\
 name: tiny
@@ -105,27 +104,6 @@ def test_a_mistake_that_only_the_data_shows_has_its_place_too(tmp_path):
     (problem,) = check(file).as_dict()["problems"]
 
     assert (problem["line"], problem["column"], problem["path"]) == (2, 49, "task.batch_size")
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("asgd", "{ preset: adacomp, learning_rate: 1 }", "write aggregation: { learning_rate: ... }"),
-        ("asgd", "{ preset: adacomp, compression: { fraction: 10% } }", "not a number: '10%' (10% is 0.1)"),
-        ("{ edge: { count: 2 } }", "[edge]", "needs at least one class of devices, e.g. edge: { count: 4 }"),
-        ("name: tiny", 'name: "tiny', "1:7: not YAML: the quote that begins here is never closed"),
-        ("method:", "  method:", "3:3: not YAML: this line is indented more than the one that it goes with"),
-    ],
-)
-def test_frequent_mistakes_are_told_how_to_write_it(tmp_path, old, new, message):
-    """A setting of a part that stands beside the parts, a share in percent, a list of classes, YAML."""
-    file = tmp_path / "s.yaml"
-    file.write_text(SCENARIO.replace(old, new))
-
-    with pytest.raises(ScenarioError) as caught:
-        load_scenario(file)
-
-    assert message in caught.value.problems[0]
 
 
 def test_lines_break_at_words_and_go_on_indented():

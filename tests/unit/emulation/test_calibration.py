@@ -10,6 +10,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import LinkChange, LinkPlan, Method, Part, Plan, ServerPlan, Task, WorkerPlan
 from edgebed.emulation.calibration import (
     PAYLOAD_SHARE,
+    Beside,
     Bulk,
     Calibration,
     Cpu,
@@ -55,6 +56,7 @@ MEASURED = PlaceMeasurements(
     ),
     cpu=(Cpu(asked=0.25, got=0.255),),
     together=(together(32, 0.999), together(100, 0.97), together(200, 0.71), together(300, 0.999, mbit=1)),
+    beside=(Beside(exchange_s=0.0042, restart_s={"server": 0.71, "others": 1.5}),),
     problems=("cpus-1.0: the node did not report what it used",),
 )
 CALIBRATION = Calibration(host=HOST, places={"namespaces": MEASURED})
@@ -205,6 +207,7 @@ def test_the_table_has_every_result_and_what_could_not_be_measured():
     assert "within 2 %: up to 100mbit up and 50mbit down" in text
     assert "at once: 100 links of 10mbit, together 1gbit" in text
     assert "at once: up to 300 nodes with slower links" in text
+    assert "virtual time may state task.exchange_time: 4.2ms; restart_time: {server: 710ms," in text
     assert "not measured: cpus-1.0" in text
 
 
@@ -215,6 +218,7 @@ def test_the_table_has_every_result_and_what_could_not_be_measured():
         (MEASURED.single[0], "push of 12.7 kB at 10mbit: 10.1 ms, +7.4 %"),
         (MEASURED.single[1], "push of 12.7 kB at no limit: 0.4 ms"),
         (MEASURED.together[2], "200 links of 10mbit at once: -29.0 %"),
+        (MEASURED.beside[0], "task.exchange_time: 4.2ms; restart_time: {server: 710ms, others: 1.5s}"),
     ],
 )
 def test_each_result_is_a_line_while_others_are_measured(result, line):

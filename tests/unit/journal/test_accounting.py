@@ -306,8 +306,8 @@ def test_neither_clocks_nor_the_way_of_lines_change_the_accounts(seed, steps, pr
     check_shuffled(Fleet(random.Random(seed), steps, prompt=prompt).end(), seed)
 
 
-def test_old_journals_are_not_judged():
-    """They say nothing of joins and pushes."""
+def test_a_journal_without_joins_and_pushes_is_not_judged():
+    """There is nothing to account for."""
     entries = [entry for entry in three_updates() if not isinstance(entry[2], (records.Joined, records.Pushes))]
 
     assert accounting_of(entries) is None

@@ -281,7 +281,7 @@ def lossy():
 
 
 def test_the_books_are_told_in_a_line_and_in_a_table(tmp_path, make_sample_plan):
-    """Old trials, which tell nothing, have dashes; those in which nothing was amiss have no line."""
+    """Trials that tell nothing have dashes; those in which nothing was amiss have no line."""
     series = series_of(tmp_path, lossy())
     summary = summarise(make_sample_plan(), series)
 

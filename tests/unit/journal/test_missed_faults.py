@@ -108,7 +108,8 @@ def test_what_comes_by_chance_promises_nothing():
 
 def churn(*times_s):
     """Workers that leave at these times."""
-    return [fault("churn-1", f"edge-{k % 2}", at_s=at_s) for k, at_s in enumerate(times_s)]
+    leaving = [fault("churn-1", f"edge-{k % 2}", at_s=at_s) for k, at_s in enumerate(times_s)]
+    return [msgspec.structs.replace(each, recurs=True) for each in leaving]
 
 
 def test_what_was_to_go_on_and_on_is_only_remarked_if_it_had_begun():
@@ -125,7 +126,7 @@ def test_what_was_to_go_on_and_on_is_only_remarked_if_it_had_begun():
 @pytest.mark.parametrize("times_s", [(10.0, 14.0), (10.0,)], ids=["several", "one"])
 def test_churn_of_which_none_was_due_degrades_nothing(times_s):
     """The training ended before the seed had a worker leave; once or several times makes no difference."""
-    leaving = [msgspec.structs.replace(each, recurs=True) for each in churn(*times_s)]
+    leaving = churn(*times_s)
     fidelity = judge(plan_of(*leaving), series_of())
 
     assert (fidelity.verdict, fidelity.reasons) == ("modelled", ())
@@ -146,7 +147,7 @@ def test_churn_that_was_due_and_did_not_happen_degrades():
 
 def test_a_fault_at_a_moment_is_missed_beside_churn_that_is_not():
     """The scenario itself named that moment."""
-    leaving = [msgspec.structs.replace(each, recurs=True) for each in churn(10.0, 14.0)]
+    leaving = churn(10.0, 14.0)
 
     (reason,) = judge(plan_of(TIMED, *leaving), series_of()).reasons
     assert reason.startswith("faults: restart-1 at 20 s did not happen, training ended at 8.16 s; train longer")

@@ -100,7 +100,7 @@ def test_the_simulation_starts_nothing(plan, series_of):
 
 
 def test_the_summary_keeps_it_and_one_without_it_is_read_all_the_same(plan, series_of):
-    """As in the summaries of earlier versions."""
+    """As one of a simulation."""
     summary = summarise(plan, series_of(journal()))
     content = msgspec.json.encode(summary)
     without = msgspec.json.decode(content)

@@ -309,13 +309,6 @@ def test_while_nodes_start_again_no_training_is_shown(make_sample_plan):
     assert shown[11:13] == [(41.0, "training", 9.0), (42.0, "training", 10.0)]
 
 
-def test_an_older_journal_of_a_resumed_trial_is_read_as_it_was(tmp_path):
-    """It has no line at which time stands still, and time ran on in it."""
-    older = [(t, trial() if record == trial(9.0) else record) for t, record in RESUMED if type(record) is not Continued]
-
-    assert series_of(tmp_path, older).updates.t.tolist() == [2.0, 7.0, 9.0, 32.0]
-
-
 @given(
     gaps=st.lists(st.floats(0.0, 100.0), min_size=1, max_size=5),
     alone=st.lists(st.floats(0.0, 60.0), min_size=5, max_size=5),

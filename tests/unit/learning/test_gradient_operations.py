@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from edgebed.core.errors import Uncountable
 from edgebed.core.plan import Task
 from edgebed.learning.models.anatomy import gradient_operations
-from edgebed.learning.models.examined import Uncountable
 from edgebed.learning.models.registry import layout
 
 BATCH, INPUTS, HIDDEN, CLASSES = 10, 64, 64, 10

@@ -97,17 +97,171 @@ def _value(field):
     return {int: 1, float: 1.0, str: "x"}.get(field.type, 1)
 
 
-def test_an_update_counts_as_applied_with_its_staleness_and_its_own_bytes():
-    """One applied update, one observation of staleness, its payload, bits / 8 of algorithm bytes."""
-    metrics = NodeMetrics("server")
-    metrics.observe(update(staleness=3, bits=1344, bytes=160))
+WAITED = [
+    records.Phases(steps=steps, compute_s=compute_s, encode_s=0.0, wait_s=wait_s, pause_s=0.0)
+    for steps, compute_s, wait_s in ((0, 0.0, 9.0), (1, 1.0, 9.0), (1, 1.0, 12.0), (11, 2.0, 12.0), (31, 2.0, 16.0))
+]
+"""A worker that stood still for three seconds between two steps, and for four within a stretch of twenty."""
+NOW_S = -1.0
+"""In a table, for a time that is that of the test."""
+TRAFFIC = {"ingress_payload": 0, "egress_payload": 0}
+STEP = "edgebed_worker_step_duration_seconds"
+SAMPLES = {
+    "an update: one observation of its staleness, its payload, bits / 8 of algorithm bytes": (
+        "server", [update(staleness=3, bits=1344, bytes=160)],
+        {"edgebed_ps_updates_total{result=applied}": 1, "edgebed_ps_update_staleness_versions_sum": 3,
+         "edgebed_ps_update_staleness_versions_bucket{le=2.0}": 0,
+         "edgebed_ps_update_staleness_versions_bucket{le=4.0}": 1,
+         "edgebed_ps_algorithm_bytes_total": 168, "edgebed_ps_update_bytes_total": 160},
+    ),
+    "an interface: the total of the last record that has one": (
+        "server", [records.Traffic(**TRAFFIC, ingress_interface=total, egress_interface=total, interface="lo")
+                   for total in (100, None, 250, 250)],
+        {"edgebed_link_bytes_total{direction=ingress,interface=lo}": 250},
+    ),
+    "pulls: whole models and changed entries apart; acknowledgements that are not known change nothing": (
+        "server", [records.Traffic(**TRAFFIC, pulls=pulls, pull_bytes=pulls * 800, pulls_changed=pulls - 2,
+                                   pull_changed_bytes=(pulls - 2) * 100, ack_bytes=acknowledged)
+                   for pulls, acknowledged in ((2, 660), (3, None), (5, 1320))],
+        {"edgebed_ps_pulls_total{pull=full}": 2, "edgebed_ps_pulls_total{pull=changed-since}": 3,
+         "edgebed_ps_pull_bytes_total{pull=full}": 5 * 800 - 3 * 100,
+         "edgebed_ps_pull_bytes_total{pull=changed-since}": 300, "edgebed_ps_acknowledgement_bytes_total": 1320},
+    ),
+    "what is refused or dropped: no update that was applied; the first records of a flood stand for all of it": (
+        "server", [records.Refused(peer="edge-0", code="stale-incarnation", reason="incarnation 1 has joined"),
+                   records.Dropped(socket="data", reason="no header"),
+                   records.Refused(peer="edge-0", code="malformed", reason="a shape", count=30),
+                   records.Dropped(socket="data", reason="no header", count=500)],
+        {"edgebed_ps_updates_total{result=stale-incarnation}": 1, "edgebed_ps_updates_total{result=applied}": 0,
+         "edgebed_ps_updates_total{result=malformed}": 30, "edgebed_messages_dropped_total{socket=data}": 501},
+    ),
+    "phases: the last totals; the histogram has an observation a step, with the mean of its stretch": (
+        "worker", [records.Phases(steps=1, compute_s=1.0, encode_s=0.5, wait_s=0.25, pause_s=0.25),
+                   records.Phases(steps=3, compute_s=2.0, encode_s=1.0, wait_s=1.5, pause_s=0.5)],
+        {"edgebed_worker_iterations_total": 3, "edgebed_worker_phase_seconds_total{phase=compute}": 2.0,
+         "edgebed_worker_phase_seconds_total{phase=wait}": 1.5, f"{STEP}_count": 3, f"{STEP}_sum": 5.0},
+    ),
+    "a freeze: its phase at once": (
+        "worker", WAITED[:3], {"edgebed_worker_phase_seconds_total{phase=wait}": 12.0, f"{STEP}_count": 1},
+    ),
+    "a step after a freeze: it has the seconds that passed without one": (
+        "worker", WAITED[:4], {f"{STEP}_count": 11, f"{STEP}_sum": 5.0, f"{STEP}_bucket{{le=0.1}}": 9.0,
+                               f"{STEP}_bucket{{le=2.5}}": 10.0, f"{STEP}_bucket{{le=5.0}}": 11.0},
+    ),
+    "a stretch with a freeze within": (
+        "worker", WAITED, {f"{STEP}_sum": 9.0, f"{STEP}_bucket{{le=0.1}}": 28.0, f"{STEP}_bucket{{le=2.5}}": 29.0,
+                           f"{STEP}_bucket{{le=5.0}}": 31.0},
+    ),
+    "steps of a shard: those made again after a roll-back as well": (
+        "worker", [records.Step(step=step, history=history) for step, history in ((0, 0), (1, 0), (0, 1))],
+        {"edgebed_shard_steps_total": 3},
+    ),
+    "a node that dies is one crash of its class; one that stops when told is none": (
+        "controller", [records.Node(name="edge-0", state="running"), records.Node(name="edge-0", state="died"),
+                       records.Node(name="edge-1", state="stopped")],
+        {"edgebed_crashes_total{device_class=edge}": 1, "edgebed_nodes{device_class=edge,state=died}": 1,
+         "edgebed_nodes{device_class=edge,state=running}": 0, "edgebed_nodes{device_class=server,state=expected}": 1,
+         "edgebed_node_last_crash_timestamp_seconds{device_class=edge,node=edge-0}": NOW_S,
+         "edgebed_node_last_crash_timestamp_seconds{device_class=edge,node=edge-1}": None},
+    ),
+    "what runs and how well": (
+        "controller", [update(version=100), records.Evaluated(version=100, accuracy=0.91, loss=0.3)],
+        {"edgebed_run_info{scenario=quickstart,algorithm=adacomp,seed=7,runtime=process}": 1,
+         "edgebed_run_start_timestamp_seconds": 0.0, "edgebed_run_progress_ratio": 0.25,
+         "edgebed_model_version": 100, "edgebed_model_accuracy_ratio{split=test}": 0.91,
+         "edgebed_model_loss{split=test}": 0.3},
+    ),
+    "progress: never above 1": ("controller", [update(version=404)], {"edgebed_run_progress_ratio": 1.0}),
+    "progress: a trial may complete early": (
+        "controller", [records.Ended(outcome="completed", reason="accuracy reached")],
+        {"edgebed_run_progress_ratio": 1.0},
+    ),
+    "what was refused and dropped by all lives of a node": (
+        "controller", 2 * [(records.Refused(peer="edge-0", code="not-joined", reason="", count=3), "server"),
+                           (records.Dropped(socket="data", reason="no header", count=2), "edge-0"),
+                           records.Node(name="server", state="joined", incarnation=1)],
+        {"edgebed_run_refused_total{result=not-joined}": 6, "edgebed_run_messages_dropped_total{socket=data}": 4,
+         "edgebed_run_messages_dropped_total{socket=management}": 0},
+    ),
+    "what was done to nodes, by what came of it; only what was done has a time": (
+        "controller", [records.Fault(name="kill-1", action="kill", target="edge-0", asked_s=1.0, **fields)
+                       for fields in ({}, {"problem": "no such process"}, {"moot": "it is being killed"})]
+                      + [records.Fault(name="cut-2", action="cut", target="edge-1", asked_s=1.0, problem="no link")],
+        {f"edgebed_faults_total{{device_class=edge,action=kill,result={result}}}": 1
+         for result in ("done", "failed", "moot")}
+        | {"edgebed_fault_timestamp_seconds{action=kill,node=edge-0}": NOW_S,
+           "edgebed_fault_timestamp_seconds{action=cut,node=edge-1}": None},
+    ),
+    "before anything is lost, the series are there": (
+        "controller", [], {f"edgebed_updates_lost_total{{how={how}}}": 0 for how in ("unanswered", "rolled-back")},
+    ),
+    "what was lost; a restored server takes the version back": (
+        "controller", [update(version=120), records.Unanswered(incarnation=1, joins=0, step=7, reason="broke"),
+                       records.Unanswered(incarnation=1, joins=1, step=-1, reason="broke"),
+                       records.Restored(version=100, incarnation=2),
+                       records.Joined(worker="edge-0", incarnation=1, joins=2)],
+        {"edgebed_updates_lost_total{how=unanswered}": 1, "edgebed_updates_lost_total{how=rolled-back}": 20,
+         "edgebed_model_version": 100, "edgebed_joins_total{device_class=edge}": 1},
+    ),
+} | {
+    f"{role}: where a shard's time went, as the node said last; lessons by whose module, and their losses": (
+        role, [records.ShardPhases(forward_s=1.0, answers_s=2.0), records.ShardPhases(forward_s=1.5, answers_s=2.0),
+               records.Taught(shard="edge-0", step=0, loss=2.0), records.Taught(shard="edge-0", step=1, loss=0.5),
+               records.Taught(shard="edge-1", step=0, loss=3.0, inputs=True)],
+        {"edgebed_shard_phase_seconds_total{phase=forward}": 1.5,
+         "edgebed_shard_phase_seconds_total{phase=answers}": 2.0,
+         "edgebed_shard_phase_seconds_total{phase=inputs}": 0.0,
+         "edgebed_shard_taught_total{shard=edge-0,predicts=gradient}": 2,
+         "edgebed_shard_taught_loss_total{shard=edge-0,predicts=gradient}": 2.5,
+         "edgebed_shard_taught_total{shard=edge-1,predicts=inputs}": 1,
+         "edgebed_shard_taught_loss_total{shard=edge-1,predicts=inputs}": 3.0},
+    ) for role in ("worker", "modules")
+} | {
+    f"{role}: who serves shards has a link": (
+        role, [records.Usage(time_s=1.0, cpu_s=0.1, starved_s=0.25), records.Dropped(socket="data", reason="?")],
+        {"edgebed_starved_seconds_total": 0.25, "edgebed_messages_dropped_total{socket=data}": 1},
+    ) for role in ("store", "modules")
+}  # fmt: skip
+"""Whose metrics, what is observed (the controller's also with who said it), and series of a scrape after it."""
 
-    assert sample(metrics, "edgebed_ps_updates_total", result="applied") == 1
-    assert sample(metrics, "edgebed_ps_update_staleness_versions_sum") == 3
-    assert sample(metrics, "edgebed_ps_update_staleness_versions_bucket", le="2.0") == 0
-    assert sample(metrics, "edgebed_ps_update_staleness_versions_bucket", le="4.0") == 1
-    assert sample(metrics, "edgebed_ps_algorithm_bytes_total") == 168
-    assert sample(metrics, "edgebed_ps_update_bytes_total") == 160
+
+@pytest.mark.parametrize("case", SAMPLES)
+def test_records_go_in_and_samples_come_out(case):
+    """And none that says when a series was created, which would double their number."""
+    role, observed, expected = SAMPLES[case]
+    began_s, metrics = time.time(), metrics_of(role)
+    if role == "controller":
+        metrics.start_trial(plan(stop_updates=400), RUN, "process", 0.0)
+    for each in observed:
+        metrics.observe(*(each if isinstance(each, tuple) else (each,)))
+    found = {series: value_of(metrics, series, role) for series in expected}
+
+    assert found == {
+        series: pytest.approx(value) if value is not NOW_S else pytest.approx((began_s + time.time()) / 2, abs=60)
+        for series, value in expected.items()
+    }
+    assert b"_created" not in generate_latest(metrics.registry)
+
+
+def value_of(metrics, series, role):
+    """The value of `name{label=value,...}`; the controller's series name run and trial, too."""
+    name, _, labels = series.removesuffix("}").partition("{")
+    find = sample_of_trial if role == "controller" else sample
+    return find(metrics, name, **dict(each.split("=") for each in labels.split(",") if each))
+
+
+def test_payload_is_counted_by_direction_and_kind_and_queues_show_their_last_length():
+    """What the shell counts shows up under its kind, and kinds not seen yet show 0."""
+    metrics, shard = NodeMetrics("server"), NodeMetrics("worker")
+    for direction, kind, size in (("ingress", "push", 12_700), ("ingress", "push", 300), ("egress", "model", 847_000)):
+        metrics.count_bytes(direction, kind, size)
+    for lengths in ({"inputs": 3, "unanswered": 1}, {"inputs": 0, "unanswered": 2}):
+        shard.shard_queues(lengths)
+
+    assert sample(metrics, "edgebed_ps_ingress_bytes_total", kind="push") == 13_000
+    assert sample(metrics, "edgebed_ps_ingress_bytes_total", kind="join") == 0
+    assert sample(metrics, "edgebed_ps_egress_bytes_total", kind="model") == 847_000
+    assert [sample(shard, "edgebed_shard_queue_length", queue=name) for name in lengths] == [0, 2]
 
 
 @given(st.lists(st.integers(min_value=0, max_value=1000)))
@@ -120,107 +274,6 @@ def test_the_staleness_buckets_count_exactly(staleness):
     for bound in table.STALENESS_BUCKETS:
         counted = sample(metrics, "edgebed_ps_update_staleness_versions_bucket", le=f"{float(bound)}")
         assert counted == sum(value <= bound for value in staleness)
-
-
-def test_payload_is_counted_by_direction_and_kind():
-    """What the shell counts shows up under its kind, and kinds not seen yet show 0."""
-    metrics = NodeMetrics("server")
-    metrics.count_bytes("ingress", "push", 12_700)
-    metrics.count_bytes("ingress", "push", 300)
-    metrics.count_bytes("egress", "model", 847_000)
-
-    assert sample(metrics, "edgebed_ps_ingress_bytes_total", kind="push") == 13_000
-    assert sample(metrics, "edgebed_ps_ingress_bytes_total", kind="join") == 0
-    assert sample(metrics, "edgebed_ps_egress_bytes_total", kind="model") == 847_000
-
-
-def test_interface_bytes_follow_the_totals_of_traffic_records():
-    """The counter ends at the last record's total, whatever the steps on the way, and None changes nothing."""
-    metrics = NodeMetrics("server")
-    for total in (100, None, 250, 250):
-        record = records.Traffic(
-            ingress_payload=0, egress_payload=0, ingress_interface=total, egress_interface=total, interface="lo"
-        )
-        metrics.observe(record)
-
-    assert sample(metrics, "edgebed_link_bytes_total", direction="ingress", interface="lo") == 250
-
-
-def test_pulls_and_acknowledgements_follow_the_totals_of_traffic_records():
-    """Whole models and changed entries apart; where acknowledgements are not known their counter stays."""
-    metrics = NodeMetrics("server")
-    for pulls, acknowledged in ((2, 660), (3, None), (5, 1320)):
-        record = records.Traffic(
-            ingress_payload=0, egress_payload=0, pulls=pulls, pull_bytes=pulls * 800, pulls_changed=pulls - 2,
-            pull_changed_bytes=(pulls - 2) * 100, ack_bytes=acknowledged,
-        )  # fmt: skip
-        metrics.observe(record)
-
-    assert sample(metrics, "edgebed_ps_pulls_total", pull="full") == 2
-    assert sample(metrics, "edgebed_ps_pulls_total", pull="changed-since") == 3
-    assert sample(metrics, "edgebed_ps_pull_bytes_total", pull="full") == 5 * 800 - 3 * 100
-    assert sample(metrics, "edgebed_ps_pull_bytes_total", pull="changed-since") == 300
-    assert sample(metrics, "edgebed_ps_acknowledgement_bytes_total") == 1320
-
-
-def test_a_refusal_is_counted_by_its_code_and_a_dropped_message_by_its_socket():
-    """Neither counts as an applied update."""
-    metrics = NodeMetrics("server")
-    metrics.observe(records.Refused(peer="edge-0", code="stale-incarnation", reason="incarnation 1 has joined"))
-    metrics.observe(records.Dropped(socket="data", reason="no header"))
-
-    assert sample(metrics, "edgebed_ps_updates_total", result="stale-incarnation") == 1
-    assert sample(metrics, "edgebed_ps_updates_total", result="applied") == 0
-    assert sample(metrics, "edgebed_messages_dropped_total", socket="data") == 1
-
-
-def test_a_record_that_stands_for_a_flood_counts_as_many():
-    """Of a flood only the first messages have records of their own; the counters know of all."""
-    metrics = NodeMetrics("server")
-    metrics.observe(records.Refused(peer="edge-0", code="malformed", reason="a shape", count=30))
-    metrics.observe(records.Dropped(socket="data", reason="no header", count=500))
-
-    assert sample(metrics, "edgebed_ps_updates_total", result="malformed") == 30
-    assert sample(metrics, "edgebed_messages_dropped_total", socket="data") == 500
-
-
-def test_a_workers_phases_are_taken_from_its_running_totals():
-    """Counters follow the totals; the histogram gets one observation for each step, with the mean of its stretch."""
-    metrics = NodeMetrics("worker")
-    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.5, wait_s=0.25, pause_s=0.25))
-    metrics.observe(records.Phases(steps=3, compute_s=2.0, encode_s=1.0, wait_s=1.5, pause_s=0.5))
-
-    assert sample(metrics, "edgebed_worker_iterations_total") == 3
-    assert sample(metrics, "edgebed_worker_phase_seconds_total", phase="compute") == 2.0
-    assert sample(metrics, "edgebed_worker_phase_seconds_total", phase="wait") == 1.5
-    assert sample(metrics, "edgebed_worker_step_duration_seconds_count") == 3
-    assert sample(metrics, "edgebed_worker_step_duration_seconds_sum") == 5.0
-
-
-def test_a_second_without_a_finished_step_counts_its_waiting():
-    """It belongs to its phase at once, and to the step when that has ended: so a freeze of three seconds is seen."""
-    metrics = NodeMetrics("worker")
-
-    def within(bound: str) -> float | None:
-        return sample(metrics, "edgebed_worker_step_duration_seconds_bucket", le=bound)
-
-    metrics.observe(records.Phases(steps=0, compute_s=0.0, encode_s=0.0, wait_s=9.0, pause_s=0.0))
-    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.0, wait_s=9.0, pause_s=0.0))
-    metrics.observe(records.Phases(steps=1, compute_s=1.0, encode_s=0.0, wait_s=12.0, pause_s=0.0))
-
-    assert sample(metrics, "edgebed_worker_phase_seconds_total", phase="wait") == 12.0
-    assert sample(metrics, "edgebed_worker_step_duration_seconds_count") == 1
-
-    metrics.observe(records.Phases(steps=11, compute_s=2.0, encode_s=0.0, wait_s=12.0, pause_s=0.0))
-
-    assert sample(metrics, "edgebed_worker_step_duration_seconds_count") == 11
-    assert sample(metrics, "edgebed_worker_step_duration_seconds_sum") == pytest.approx(1.0 + 3.0 + 1.0)
-    assert (within("0.1"), within("2.5"), within("5.0")) == (9.0, 10.0, 11.0)
-
-    metrics.observe(records.Phases(steps=31, compute_s=2.0, encode_s=0.0, wait_s=16.0, pause_s=0.0))
-
-    assert sample(metrics, "edgebed_worker_step_duration_seconds_sum") == pytest.approx(5.0 + 4.0)
-    assert (within("0.1"), within("2.5"), within("5.0")) == (28.0, 29.0, 31.0)
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["joined", "ready", "running", "stopped", "died"]))))
@@ -239,47 +292,6 @@ def test_the_node_counts_always_add_up_to_the_plan(changes):
 
     assert sum(counts) == 5
     assert min(counts) >= 0
-
-
-def test_a_node_that_dies_is_one_crash_of_its_class():
-    """A node that stops when told is none."""
-    metrics = TrialMetrics()
-    metrics.start_trial(plan(), RUN, "process", 0.0)
-    for name, state in (("edge-0", "running"), ("edge-0", "died"), ("edge-1", "stopped")):
-        metrics.observe(records.Node(name=name, state=state))
-
-    assert sample_of_trial(metrics, "edgebed_crashes_total", device_class="edge") == 1
-    assert sample_of_trial(metrics, "edgebed_nodes", device_class="edge", state="died") == 1
-    assert sample_of_trial(metrics, "edgebed_nodes", device_class="edge", state="running") == 0
-    assert sample_of_trial(metrics, "edgebed_nodes", device_class="server", state="expected") == 1
-
-
-def test_a_crash_is_dated_and_named():
-    """A node that did not crash has no series."""
-    metrics = TrialMetrics()
-    metrics.start_trial(plan(), RUN, "process", 0.0)
-    before_s = time.time()
-    metrics.observe(records.Node(name="edge-0", state="died"))
-    name = "edgebed_node_last_crash_timestamp_seconds"
-
-    assert before_s <= sample_of_trial(metrics, name, device_class="edge", node="edge-0") <= time.time()
-    assert sample_of_trial(metrics, name, device_class="edge", node="edge-1") is None
-
-
-def test_the_controller_tells_what_runs_and_how_well():
-    """Run info, start, progress by updates, accuracy and loss of the last evaluation."""
-    metrics = TrialMetrics()
-    metrics.start_trial(plan(stop_updates=400), RUN, "process", 1_700_000_000.0)
-    metrics.observe(update(version=100))
-    metrics.observe(records.Evaluated(version=100, accuracy=0.91, loss=0.3))
-    info = {"scenario": "quickstart", "algorithm": "adacomp", "seed": "7", "runtime": "process"}
-
-    assert sample_of_trial(metrics, "edgebed_run_info", **info) == 1
-    assert sample_of_trial(metrics, "edgebed_run_start_timestamp_seconds") == 1_700_000_000.0
-    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.25
-    assert sample_of_trial(metrics, "edgebed_model_version") == 100
-    assert sample_of_trial(metrics, "edgebed_model_accuracy_ratio", split="test") == 0.91
-    assert sample_of_trial(metrics, "edgebed_model_loss", split="test") == 0.3
 
 
 @given(st.lists(st.integers(0, 10_000)), st.integers(0, 10_000))
@@ -338,20 +350,6 @@ def test_totals_of_the_server_are_those_of_all_its_lives():
     assert totals_of(metrics) == [0, 0, 0]
 
 
-def test_the_controller_counts_what_was_refused_and_dropped_by_all_lives_of_a_node():
-    """By the refusal's code and the socket, whoever said it."""
-    metrics = TrialMetrics()
-    metrics.start_trial(plan(), RUN, "process", 0.0)
-    for _ in range(2):
-        metrics.observe(records.Refused(peer="edge-0", code="not-joined", reason="", count=3), "server")
-        metrics.observe(records.Dropped(socket="data", reason="no header", count=2), "edge-0")
-        metrics.observe(records.Node(name="server", state="joined", incarnation=1), "controller")
-
-    assert sample_of_trial(metrics, "edgebed_run_refused_total", result="not-joined") == 6
-    assert sample_of_trial(metrics, "edgebed_run_messages_dropped_total", socket="data") == 4
-    assert sample_of_trial(metrics, "edgebed_run_messages_dropped_total", socket="management") == 0
-
-
 @pytest.mark.parametrize("result", RESULTS)
 def test_a_result_is_told_by_its_place_among_them(result):
     """Once the trial is over, and not before."""
@@ -361,23 +359,6 @@ def test_a_result_is_told_by_its_place_among_them(result):
     metrics.judge_trial(verdict=None, result=result)
 
     assert RESULTS[int(sample_of_trial(metrics, "edgebed_trial_result"))] == result
-
-
-def test_progress_is_1_once_a_trial_has_completed_and_never_above():
-    """A trial may complete early, by its accuracy, or a few updates late."""
-    metrics = TrialMetrics()
-    metrics.start_trial(plan(stop_updates=400), RUN, "process", 0.0)
-    metrics.observe(update(version=404))
-
-    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 1.0
-
-    metrics.start_trial(plan(stop_accuracy=0.9), RUN, "process", 0.0)
-
-    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 0.0
-
-    metrics.observe(records.Ended(outcome="completed", reason="accuracy reached"))
-
-    assert sample_of_trial(metrics, "edgebed_run_progress_ratio") == 1.0
 
 
 def test_a_limit_of_time_counts_from_the_beginning_of_training():
@@ -466,14 +447,6 @@ def test_a_second_trial_forgets_the_first():
     assert 'edgebed_model_accuracy_ratio{run="quickstart/0001",split="test",trial="asgd"} NaN' in text
 
 
-def test_no_created_series_are_exported():
-    """They would double the number of series and mean nothing here."""
-    metrics = NodeMetrics("server")
-    metrics.observe(update())
-
-    assert b"_created" not in generate_latest(metrics.registry)
-
-
 def test_observing_an_update_costs_far_less_than_applying_it():
     """As much as ten counters that are increased, by the best of several tries; ten times that is a mistake."""
     metrics, counter = NodeMetrics("server"), Counter("one", "One.", registry=CollectorRegistry())
@@ -483,89 +456,6 @@ def test_observing_an_update_costs_far_less_than_applying_it():
     )
 
     assert observing_s < 100 * increasing_s
-
-
-def test_the_controller_counts_what_was_done_to_nodes():
-    """By what came of it; only what was done has a time."""
-    metrics = TrialMetrics()
-    metrics.start_trial(plan(), RUN, "process", 0.0)
-    for fields in ({}, {"problem": "no such process"}, {"moot": "it is being killed"}):
-        metrics.observe(records.Fault(name="kill-1", action="kill", target="edge-0", asked_s=1.0, **fields))
-    metrics.observe(records.Fault(name="cut-2", action="cut", target="edge-1", asked_s=1.0, problem="no link"))
-
-    def count(action, result):
-        name = "edgebed_faults_total"
-        return sample_of_trial(metrics, name, device_class="edge", action=action, result=result)
-
-    assert [count("kill", result) for result in ("done", "failed", "moot")] == [1, 1, 1]
-    assert sample_of_trial(metrics, "edgebed_fault_timestamp_seconds", action="kill", node="edge-0") > 0
-    assert sample_of_trial(metrics, "edgebed_fault_timestamp_seconds", action="cut", node="edge-1") is None
-
-
-def test_the_controller_counts_what_was_lost():
-    """Before anything is, the series are there; a restored server takes the version back."""
-    metrics = TrialMetrics()
-    metrics.start_trial(plan(), RUN, "process", 0.0)
-
-    def lost(how):
-        return sample_of_trial(metrics, "edgebed_updates_lost_total", how=how)
-
-    assert (lost("unanswered"), lost("rolled-back")) == (0, 0)
-    metrics.observe(update(version=120))
-    metrics.observe(records.Unanswered(incarnation=1, joins=0, step=7, reason="broke"))
-    metrics.observe(records.Unanswered(incarnation=1, joins=1, step=-1, reason="broke"))
-    metrics.observe(records.Restored(version=100, incarnation=2))
-    metrics.observe(records.Joined(worker="edge-0", incarnation=1, joins=2))
-
-    assert (lost("unanswered"), lost("rolled-back")) == (1, 20)
-    assert sample_of_trial(metrics, "edgebed_model_version") == 100
-    assert sample_of_trial(metrics, "edgebed_joins_total", device_class="edge") == 1
-
-
-def test_a_shard_counts_its_steps():
-    """Those made again after a roll-back as well: a counter only grows."""
-    metrics = NodeMetrics("worker")
-    for step, history in ((0, 0), (1, 0), (0, 1)):
-        metrics.observe(records.Step(step=step, history=history))
-
-    assert sample(metrics, "edgebed_shard_steps_total") == 3
-
-
-@pytest.mark.parametrize("role", ["worker", "modules"])
-def test_where_a_shards_time_went_is_counted(role):
-    """As the node said last, phase by phase."""
-    metrics = metrics_of(role)
-    metrics.observe(records.ShardPhases(forward_s=1.0, answers_s=2.0))
-    metrics.observe(records.ShardPhases(forward_s=1.5, answers_s=2.0))
-
-    assert sample(metrics, "edgebed_shard_phase_seconds_total", phase="forward") == 1.5
-    assert sample(metrics, "edgebed_shard_phase_seconds_total", phase="answers") == 2.0
-    assert sample(metrics, "edgebed_shard_phase_seconds_total", phase="inputs") == 0.0
-
-
-@pytest.mark.parametrize("role", ["worker", "modules"])
-def test_lessons_are_counted_with_their_losses(role):
-    """By whose module it is, which predicts gradients or inputs; an error that falls is one sum growing slower."""
-    metrics = metrics_of(role)
-    for step, loss in ((0, 2.0), (1, 0.5)):
-        metrics.observe(records.Taught(shard="edge-0", step=step, loss=loss))
-    metrics.observe(records.Taught(shard="edge-1", step=0, loss=3.0, inputs=True))
-
-    def taught(name, shard, predicts):
-        return sample(metrics, f"edgebed_shard_taught{name}_total", shard=shard, predicts=predicts)
-
-    assert (taught("", "edge-0", "gradient"), taught("_loss", "edge-0", "gradient")) == (2, 2.5)
-    assert (taught("", "edge-1", "inputs"), taught("_loss", "edge-1", "inputs")) == (1, 3.0)
-
-
-def test_a_shards_queues_show_their_last_length():
-    """Each by its name."""
-    metrics = NodeMetrics("worker")
-    metrics.shard_queues({"inputs": 3, "unanswered": 1})
-    metrics.shard_queues({"inputs": 0, "unanswered": 2})
-
-    assert sample(metrics, "edgebed_shard_queue_length", queue="inputs") == 0
-    assert sample(metrics, "edgebed_shard_queue_length", queue="unanswered") == 2
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["joined", "ready", "running", "stopped", "died"]))))
@@ -585,14 +475,3 @@ def test_every_node_has_one_dated_state_and_it_is_the_last(changes):
 
     assert sorted((node, state) for node, state, _ in states) == sorted(last.items())
     assert all(before_s <= since_s <= time.time() for _, _, since_s in states)
-
-
-@pytest.mark.parametrize("role", ["store", "modules"])
-def test_who_serves_shards_tells_of_its_link(role):
-    """As everybody who has one."""
-    metrics = metrics_of(role)
-    metrics.observe(records.Usage(time_s=1.0, cpu_s=0.1, starved_s=0.25))
-    metrics.observe(records.Dropped(socket="data", reason="?"))
-
-    assert sample(metrics, "edgebed_starved_seconds_total") == 0.25
-    assert sample(metrics, "edgebed_messages_dropped_total", socket="data") == 1

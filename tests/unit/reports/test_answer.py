@@ -112,7 +112,7 @@ def test_a_trial_that_learnt_nothing_does_not_decide_to_what_accuracy_is_told(tm
 
 
 def test_a_trial_no_better_than_the_most_frequent_class_says_so(tmp_path):
-    """37 of the 359 test images of the digits are of one class; an old plan does not say how many there are."""
+    """37 of the 359 test images of the digits are of one class; a plan without counts does not say."""
     run = finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 37 / 359)})
     said = "adacomp is no better than the most frequent class (10.31 %)."
     assert answer_lines(list(run.trials.values()))[-1] == said

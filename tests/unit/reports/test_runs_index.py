@@ -102,7 +102,7 @@ def test_runs_of_one_scenario_are_told_apart(tmp_path):
 
 
 def test_a_run_without_a_result_has_a_line_as_well(tmp_path):
-    """One that broke off, one whose manifest is damaged, and one of an edgebed that wrote no badge."""
+    """One that broke off, one whose manifest is damaged, and one without a badge."""
     finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
     damaged = finished_run(tmp_path, {"asgd": RISING})
     damaged.folder.manifest.write_text("{")

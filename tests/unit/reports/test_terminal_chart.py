@@ -126,7 +126,7 @@ def test_the_axis_begins_where_the_data_do():
 
 
 def test_the_bytes_are_those_of_both_ways():
-    """What is cheap upwards alone is not shown as cheap; an old journal's pushes are shown as what they are."""
+    """What is cheap upwards alone is not shown as cheap; pushes alone are shown as what they are."""
     up, accuracy = [1e6, 2e6], [0.5, 0.9]
     both = accuracy_chart({"a": evaluated(up, accuracy, down=[9e6, 18e6])})
     alone = accuracy_chart({"a": evaluated(up, accuracy, down=[math.nan] * 2), "b": evaluated(up, accuracy)})

@@ -13,8 +13,7 @@ from edgebed.learning.beginning import Beginning
 from edgebed.learning.shards.building import module_networks, shard_network
 from edgebed.planning.planning import plan_trials
 from edgebed.runtimes.checkpoint_fit import require_fitting
-from edgebed.runtimes.hosting import TrialHost
-from edgebed.runtimes.runtime import runtime_of
+from edgebed.runtimes.hosting import TrialHost, runtime_of
 from edgebed.scenario.load import load_scenario
 
 SHARDS = {

@@ -159,7 +159,7 @@ def dead(tmp_path, monkeypatch):
 
 
 def test_a_controller_that_was_killed_is_known_with_its_hosts(dead) -> None:
-    """A living one is not; an earlier version's file has no hosts in it."""
+    """A living one is not; a damaged file has no hosts in it."""
     register.note_containers((EngineAddress("a"),))
 
     assert register.are_left_behind()

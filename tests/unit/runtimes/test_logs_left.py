@@ -94,18 +94,16 @@ def test_it_goes_where_that_is_asked_for(engine, tmp_path) -> None:
 
 @pytest.mark.parametrize("removes", [True, False])
 def test_logs_of_other_folders_of_runs_are_listed_and_kept(engine, tmp_path, removes) -> None:
-    """Another checkout's run may have the same name; a volume of an earlier version does not say whose it is."""
+    """Another checkout's run may have the same name."""
     name = a_log(engine, tmp_path / "theirs")
-    engine.volumes["old"] = {LABEL_OWNER: GONE, LABEL_RUN: "far/0001", LABEL_TRIAL: "asgd"}
 
     said, kept = down(tmp_path / "mine", removes=removes, engine=engine)
 
     assert said == []
     assert [line.partition("its run, ")[2] for line in kept] == [
         f"in {tmp_path}/theirs/far/0001, is none of {tmp_path}/mine (docker volume rm {name} removes it)",
-        f"of an earlier version, is none of {tmp_path}/mine (docker volume rm old removes it)",
     ]
-    assert len(engine.volumes) == 2
+    assert len(engine.volumes) == 1
 
 
 @pytest.mark.parametrize("removes", [True, False])

@@ -41,10 +41,10 @@ def machine(tmp_path, monkeypatch):
     return place
 
 
-def life(name: str, *engines: Engine, seen_on: str = HERE, is_remote: bool = False) -> str:
+def life(name: str, *engines: Engine, is_remote: bool = False) -> str:
     """What these engines know of an owner."""
     known = engines or (Engine(),)
-    return Witnesses({engine.name: engine for engine in known}).life_of(name, seen_on, is_remote=is_remote)
+    return Witnesses({engine.name: engine for engine in known}).life_of(name, is_remote=is_remote)
 
 
 def test_an_owner_on_this_host_lives_as_long_as_its_process() -> None:
@@ -53,7 +53,7 @@ def test_an_owner_on_this_host_lives_as_long_as_its_process() -> None:
     kind, machine, boot, namespace, pid, start = me.split("/")
     unused = max(psutil.pids()) + 10_000
 
-    assert life(me) == life(me, seen_on=THERE, is_remote=True) == "lives"
+    assert life(me) == life(me, is_remote=True) == "lives"
     assert life(f"{kind}/{machine}/{boot}/{namespace}/{pid}/{int(start) - 100}") == "gone"
     assert life(f"{kind}/{machine}/another-boot/{namespace}/{pid}/{start}") == "gone"
     assert life(f"{kind}/{machine}/{boot}/{namespace}/{unused}/{start}") == "gone"
@@ -68,7 +68,7 @@ def test_of_a_process_on_another_host_nothing_is_known() -> None:
 
 
 def test_a_process_without_the_name_of_its_host_is_judged_on_its_own_engine_alone(machine) -> None:
-    """As earlier versions named their controllers: another boot is an earlier one, or another machine's."""
+    """Another boot is an earlier one, or another machine's."""
     machine.unlink()
     me = own_name(Engine(), None)
     boot, _, rest = me.removeprefix("process/").partition("/")
@@ -104,14 +104,6 @@ def test_an_owner_in_a_container_lives_as_long_as_that_runs_on_its_own_engine() 
     assert life(f"container/{THERE}/up", here, there) == "unknown"
 
 
-def test_an_owner_that_names_no_engine_is_one_of_the_same() -> None:
-    """As earlier versions, which knew one engine alone."""
-    here, there = Engine(HERE, mine=True), Engine(THERE)
-
-    assert life("container/mine", here, there) == "lives"
-    assert life("container/mine", here, there, seen_on=THERE) == "gone"
-
-
 def test_a_process_finds_the_container_it_is_in(tmp_path, monkeypatch) -> None:
     """By the files that the engine mounts; a container of another engine is none of this one's. It names itself so."""
     own = "ab" * 32
@@ -133,4 +125,4 @@ def test_what_bears_ones_own_name_is_left_from_an_earlier_life(monkeypatch) -> N
     monkeypatch.setattr(owner, "own_container", lambda engine: "up" if "up" in engine.running else None)
     here, there = Engine(HERE, up=True), Engine(THERE)
 
-    assert life(f"container/{HERE}/up", here, there, seen_on=THERE) == "gone"
+    assert life(f"container/{HERE}/up", here, there) == "gone"

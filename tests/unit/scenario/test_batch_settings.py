@@ -29,28 +29,6 @@ def planned(load, *sets: str, text: str = TEXT) -> PlannedTrial:
     return only
 
 
-@pytest.mark.parametrize(
-    ("sets", "said"),
-    [
-        (("method=back-propagation", "method.learning.send_every=2"), "send_every"),
-        (("method.preset=decoupled-greedy", "method.learning.match=batch"), "match"),
-        (("method.learning.send_every=0",), "0 is below 1"),
-        (("shards.modules=apart",), "has no modules that lie apart"),
-        (
-            ("method={preset: synthetic-gradients, learning: {blend: 0.5, send_every: 2}}",),
-            "with a blend a shard waits for the gradient of every step",
-        ),
-        (
-            ("method={preset: synthetic-gradients, learning: {send_every: 2}}", "shards.modules=apart"),
-            "modules that lie apart are asked at every step; use modules: beside, or leave send_every at 1",
-        ),
-    ],
-)
-def test_what_has_no_meaning_is_refused(problems, sets: tuple[str, ...], said: str) -> None:
-    """Where it was written, with what else could be."""
-    assert any(said in problem for problem in problems(TEXT, *sets))
-
-
 def test_an_epoch_is_planned_of_whole_batches(load) -> None:
     """So many as the shards and the store know of; what is left over is in none."""
     plan = planned(load).plan

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from edgebed.core.device_core import REFERENCE, Core
-from edgebed.core.errors import ScenarioError
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.devices.profile import read_device, shipped_devices
 from edgebed.scenario.load import load_scenario
@@ -75,41 +74,3 @@ def test_a_class_that_says_nothing_has_the_reference_core() -> None:
     """A speed alone has the reference core's time for everything else, in proportion."""
     assert section({}).core is None
     assert section({"speed": "5 GFLOP/s"}).core == Core(flop_s=5e9, overhead_s=0.002)
-
-
-@pytest.mark.parametrize(
-    ("device", "message"),
-    [
-        ({"device": "raspberry-pi4"}, "fleet.edge.device: unknown: 'raspberry-pi4'; did you mean 'raspberry-pi-4'?"),
-        ({"device": "none.yaml"}, "none.yaml: there is no such file"),
-        ({"device": 4}, "fleet.edge.device: not the name of a device: 4"),
-        ({"device": "raspberry-pi-4", "speed": "4 GFLOP/s"}, "fleet.edge.speed: how fast the device is, 'device' says"),
-        (
-            {"speed": "4 GFLOP/s", "compute_speed": 0.5},
-            "fleet.edge.compute_speed: how fast the device is, 'speed' says",
-        ),
-        ({"speed": "0 GFLOP/s"}, "fleet.edge.speed: 0 GFLOP/s is not above 0"),
-        ({"speed": "4 GFLOPS"}, "did you mean 4 GFLOP/s?"),
-    ],
-)
-def test_mistakes_are_said(device: dict[str, object], message: str) -> None:
-    """Where, what, and what is allowed."""
-    with pytest.raises(ScenarioError) as raised:
-        section(device)
-    assert message in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("2 GFLOP/s", "2 GHz", "board.yaml:1:8: speed: not a speed: '2 GHz'"),
-        ("measured: what edgebed's own models take\n", "", "board.yaml:1:1: missing key 'measured'"),
-        ("error:", "errors:", "board.yaml:6:1: errors: unknown key; did you mean 'error'?"),
-    ],
-)
-def test_mistakes_in_a_profile_are_said_with_their_line(tmp_path: Path, old: str, new: str, message: str) -> None:
-    """As in a scenario."""
-    (tmp_path / "board.yaml").write_text(OWN.replace(old, new))
-    with pytest.raises(ScenarioError) as raised:
-        section({"device": "board.yaml"}, tmp_path)
-    assert message in str(raised.value)

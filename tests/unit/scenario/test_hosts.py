@@ -143,28 +143,6 @@ def test_hosts_have_a_use_without_containers_where_a_fault_names_one(monkeypatch
     require_use("other.yaml", "process", plain)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("b: { engine: 'ssh:lab' }", "1:14: hosts.b.engine: not an engine: 'ssh:lab'; local, ssh://"),
-        ("b: { clases: [phone] }", "1:6: hosts.b.clases: unknown key; did you mean 'classes'?"),
-        ("b: { classes: [fone] }", "1:16: hosts.b.classes.0: no class 'fone'; did you mean 'phone'?"),
-        ("phone: {}", "1:1: hosts.phone: 'phone' is a class of the fleet, too"),
-        ("server: {}", "hosts.server: 'server' is edgebed's own name"),
-        ("b: { tls: certs }", "1:11: hosts.b.tls: only with tcp://, not with local"),
-        ("- a", "a list of hosts is a mapping"),
-    ],
-)
-def test_what_is_wrong_with_a_host_is_said_where_it_is_written(tmp_path, text, said):
-    """With the file, the line and what is allowed."""
-    place = tmp_path / "hosts.yaml"
-    place.write_text(text + "\n", encoding="utf-8")
-    with pytest.raises(ScenarioError, match="hosts") as error:
-        load_scenario(SCENARIO, hosts=place)
-    assert said in str(error.value)
-    assert str(place) in str(error.value)
-
-
 def test_a_file_of_hosts_is_read_without_a_scenario_too(tmp_path):
     """With the same messages; what classes there are is not known then."""
     place = tmp_path / "hosts.yaml"
@@ -174,15 +152,3 @@ def test_a_file_of_hosts_is_read_without_a_scenario_too(tmp_path):
     with pytest.raises(ScenarioError, match="not a name: 'B'") as error:
         load_hosts(place)
     assert f"{place}:2:1: hosts.B: " in str(error.value)
-
-
-def test_more_memory_than_a_host_has_is_refused_before_anything_starts():
-    """With the host's name, what it has and what was promised."""
-    with pytest.raises(ScenarioError, match="the nodes of host b are promised 900MiB of 500MiB"):
-        planned(hosts={"a": {}, "b": {"memory": "500MiB", "classes": ["phone"]}})
-
-
-def test_a_node_that_is_nowhere_is_looked_for_among_hosts_too():
-    """The message names those that have nodes."""
-    with pytest.raises(ScenarioError, match=r"no node or class 'host-x' or host with nodes; .*\bb\b"):
-        load_scenario(SCENARIO | {"hosts": {"a": {}, "b": {}}, "faults": [{"kill": "host-x", "at": "5s"}]})

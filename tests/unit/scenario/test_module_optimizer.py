@@ -3,12 +3,10 @@
 import dataclasses
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.algorithms.registry import OPTIMIZERS
-from edgebed.core.errors import ScenarioError
 from edgebed.learning.shards.building import input_optimizer_of, module_optimizer_of, optimizer_of
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.methods import resolve_method, write_method
@@ -70,54 +68,11 @@ def test_a_method_spelled_out_is_the_same_method(name: str, module: str | None, 
     assert resolve_method(write_method(method)) == method
 
 
-@pytest.mark.parametrize("preset", ["back-propagation", "decoupled-greedy"])
-def test_a_method_without_modules_has_none(preset: str) -> None:
-    """With the place of what is to be left out."""
-    method = {"preset": preset, "module_optimizer": {"learning_rate": 0.1}}
-    with pytest.raises(ScenarioError, match=rf"method\.module_optimizer: '{preset}' has no modules; leave it out"):
-        load_scenario(SCENARIO | {"method": method})
-
-
-@pytest.mark.parametrize("preset", ["back-propagation", "decoupled-greedy", "synthetic-gradients"])
-def test_a_method_that_predicts_no_inputs_has_no_optimizer_for_that(preset: str) -> None:
-    """With the place of what is to be left out."""
-    method = {"preset": preset, "input_optimizer": {"learning_rate": 0.1}}
-    said = rf"method\.input_optimizer: '{preset}' has no modules that predict inputs; leave it out"
-    with pytest.raises(ScenarioError, match=said):
-        load_scenario(SCENARIO | {"method": method})
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"name": "rmsprop"}, "unknown module_optimizer: 'rmsprop'"),
-        ({"learning_rate": -1.0}, "-1 is below 0"),
-        ({"learning_rate": 0}, "0 is not above 0; an input_optimizer alone may have 0"),
-        ({"lr": 0.1}, "unknown setting of module_optimizer 'adam'"),
-    ],
-)
-def test_mistakes_are_told_with_their_place(given: dict[str, Any], said: str) -> None:
-    """As of every other part."""
-    with pytest.raises(ScenarioError, match=rf"method\.module_optimizer.*{said}"):
-        load_scenario(SCENARIO | {"method": {"preset": "synthetic-gradients", "module_optimizer": given}})
-
-
 def test_only_modules_that_predict_inputs_may_stay_as_they_were_drawn() -> None:
-    """A learning rate of 0 says so; of the layers' optimizer it is a mistake."""
+    """A learning rate of 0 says so."""
     method = {"preset": "synthetic-inputs", "input_optimizer": {"learning_rate": 0}}
     (trial,) = load_scenario(SCENARIO | {"method": method}).trials.values()
     assert input_optimizer_of(trial.method).rate(0) == 0
-
-    said = r"method\.optimizer\.learning_rate: 0 is not above 0; an input_optimizer alone may have 0"
-    with pytest.raises(ScenarioError, match=said):
-        load_scenario(SCENARIO | {"method": method | {"optimizer": {"learning_rate": 0.0}}})
-
-
-def test_workers_that_have_the_whole_model_have_no_modules() -> None:
-    """It is a part of layer-wise methods."""
-    method = {"preset": "asgd", "module_optimizer": {"name": "sgd"}}
-    with pytest.raises(ScenarioError, match=r"module_optimizer: no part of a parameter-server method"):
-        load_scenario(SCENARIO | {"method": method})
 
 
 def test_an_option_that_names_another_kind_drops_the_settings_of_the_one_before() -> None:

@@ -71,35 +71,6 @@ def test_any_kind_with_a_time_can_be_repeated(faults, target):
     assert found == [(moment_s, f"pi-{k}") for moment_s in (60, 120, 180) for k in range(12)]
 
 
-@pytest.mark.parametrize(
-    ("entry", "text", "message"),
-    [
-        ("{ cut: pi, at: 1m, every: 1m, for: 5s }", OPEN, "faults.0.every: nothing says when the last one is; give un"),
-        ("{ cut: pi, at_update: 5, every: 1m, for: 5s }", BASE, "faults.0.every: every goes with at, the first time; "),
-        ("{ cut: pi, at: 1m, until: 5m, for: 5s }", BASE, "faults.0.until: until goes with every, the time between t"),
-        ("{ cut: pi, at: 9m, every: 1m, until: 5m, for: 5s }", BASE, "until: 5m is before the first time, at 9m"),
-        (
-            "{ cut: pi, at: 1m, every: 5s, for: 5s }",
-            BASE,
-            "faults.0.every: each takes 5s, and comes again after 5s; gi",
-        ),
-        (
-            "{ kill: pi, at: 0s, every: 1ms }",
-            BASE,
-            "faults.0.every: every 1ms makes 1,800,000 times; 10,000 are allowe",
-        ),
-        ("{ kill: pi, at: 1m, every: 0s }", BASE, "faults.0.every: 0s is not above 0s"),
-        ("{ churn: 6, at: 1m, for: 1m, every: 9m }", BASE, "faults.0.every: churn recurs by itself; for says how long"),
-    ],
-)
-def test_what_cannot_be_repeated_so_is_refused_where_it_stands(problems, entry, text, message):
-    """With what to give."""
-    (problem,) = problems(text % entry)
-
-    assert message in problem
-    assert problem.startswith("s.yaml:7:")
-
-
 def test_the_plan_says_how_often_and_the_resolved_form_is_the_same(load):
     """In a line of the terminal; with the interval for programs."""
     scenario = load(BASE % REBOOT.replace("delay", "until: 29m, delay"))
@@ -120,10 +91,3 @@ def test_the_plan_says_who_is_hit_when_at_the_first_few_moments(load):
 
     assert f"{'; '.join(moments[:4])}; ..., in all " in line
     assert moments[4] not in line
-
-
-def test_what_goes_on_beyond_the_end_is_doubted_and_told_by_the_verdict_alone(load):
-    """`until` may be for a longer trial."""
-    ((doubt,),) = load(BASE % REBOOT.replace("delay", "until: 2h, delay")).warnings.values()
-
-    assert "faults.0.until: restart-1 goes on until 2h, but the trial ends at 30m" in doubt

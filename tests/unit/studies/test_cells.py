@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from finished_runs import completed_run, open_books, write_journal
-from tiny_paper import RULED, tiny_paper, write_paper
+from tiny_paper import tiny_paper, write_paper
 
 from edgebed.core.errors import ScenarioError
 from edgebed.journal.run_folder import RunFolder, runs_of, write_atomically
@@ -325,24 +325,6 @@ def test_a_run_with_another_module_of_ones_own_does_not_count(cells: PaperCells,
 
     assert list(own_code([plan])) == [module.name]
     assert [found.run.name for found in RunIndex(tmp_path / "runs").find(plan)] == ["tiny-digits/0001"]
-
-
-@pytest.mark.parametrize("rule", RULED)
-def test_a_run_by_other_rules_of_virtual_time_does_not_count(cells: PaperCells, tmp_path: Path, rule: str) -> None:
-    """A live run counts: the kernel has always held links and caps so."""
-    Path("scenarios/tiny/digits.yaml").write_text(RULED[rule][1])
-    run = CellRun("asgd", 1.0, 1)
-    plan = cells.plans([run])[run]
-    assert getattr(plan, rule) == RULED[rule][0]
-    before = msgspec.structs.replace(plan, **{rule: ""})
-    for runtime, made in (("simulation", before), ("docker", before), ("simulation", plan)):
-        folder = RunFolder.create(tmp_path / "runs", plan.scenario)
-        folder.write_manifest(seed=1, runtime=runtime, command=[], trials=["asgd"])
-        folder.trial("asgd").make(made)
-    index = RunIndex(tmp_path / "runs")
-
-    assert [found.run.name for found in index.find(plan)] == ["tiny-digits/0003"]
-    assert [found.run.name for found in index.find(plan, "docker")] == ["tiny-digits/0002"]
 
 
 def test_a_run_whose_journal_is_gone_measures_nothing(cells: PaperCells, tmp_path: Path) -> None:

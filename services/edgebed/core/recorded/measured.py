@@ -139,9 +139,9 @@ class Usage(Record):
     capped_allowed_s: Seconds = 0.0
     """CPU time that its cap allows in `capped_s`; like the next one with whatever cap a fault had set at each time."""
     allowed_s: Seconds = 0.0
-    """CPU time that its cap allows in `time_s`; where there is none, what the node had. 0: an older journal."""
+    """CPU time that its cap allows in `time_s`; where there is none, what the node had."""
     device_s: Seconds | None = None
-    """CPU time that the node's jobs take on its device; None: the plan says no device, or an older journal."""
+    """CPU time that the node's jobs take on its device; None: the plan says no device."""
     device_late_s: Seconds = 0.0
     """CPU time by which these jobs took longer here; one that took less makes up for no other."""
     device_waits_s: Seconds = 0.0
@@ -341,8 +341,8 @@ class HostLoad(Record):
     rate_bit_s: Count = 0
     """The rate of that interface; 0: unknown."""
     slew: Seconds | None = None
-    """Seconds by which the clock gained, in a second, on the hardware's counter: a time service slews it. None: in a
-    journal that is older."""
+    """Seconds by which the clock gained, in a second, on the hardware's counter: a time service slews it. None: not
+    measured."""
 
 
 CUMULATIVE: dict[type[Record], tuple[str, tuple[str, ...]]] = {

@@ -155,7 +155,7 @@ class UpdateAccounting(Fold):
         self.end_reason: str | None = None
         """Why the trial has ended."""
         self.is_told = False
-        """Whether nodes report joins and pushes, as all do except in old journals."""
+        """Whether nodes have reported joins or pushes: without any there is nothing to account for."""
         self.has_updates = False
         self.problems: Counter[str] = Counter()
 
@@ -345,7 +345,7 @@ class UpdateAccounting(Fold):
     # --- closing ------------------------------------------------------------------------------------------------
 
     def close(self) -> Accounting | None:
-        """The accounting of updates, or of steps in layer-wise training; None where the journal is too old."""
+        """The accounting of updates, or of steps in layer-wise training; None where nothing was reported."""
         if self.has_updates and not self.is_told:
             return None
         lost = self.silent | self.frozen.keys()

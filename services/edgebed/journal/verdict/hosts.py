@@ -29,7 +29,7 @@ class HostConditions(msgspec.Struct, frozen=True, kw_only=True):
     lag_s: float
     """Seconds by which a sleeping thread woke up late: the median of what 99 % stayed below in two seconds."""
     slew: float | None = None
-    """Mean share by which the clock ran fast or slow against the hardware's counter; None: the journal is older."""
+    """Mean share by which the clock ran fast or slow against the hardware's counter; None: not measured."""
     cores: int = 0
     """Number of cores; 0: unknown."""
     network_bit_s: float | None = None

@@ -163,7 +163,6 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
     last = links[-1] if links else records.Link(mechanism="")
     ends = series.usage.get(plan.node, ())
     time_s, capped_s = (sum(getattr(end, name) for end in ends) for name in ("time_s", "capped_s"))
-    cpus = plan.cpus or 0.0  # for older journals
     return NodeConditions(
         node=plan.node,
         role=plan.role,
@@ -187,10 +186,8 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         cpus_measured=_ratio(sum(end.cpu_s for end in ends), time_s),
         capped_s=capped_s,
         cpus_capped=_ratio(sum(end.capped_cpu_s for end in ends), capped_s),
-        capped_share=_ratio(
-            sum(end.capped_cpu_s for end in ends), sum(end.capped_allowed_s or cpus * end.capped_s for end in ends)
-        ),
-        allowed_share=_ratio(sum(end.cpu_s for end in ends), sum(end.allowed_s or cpus * end.time_s for end in ends)),
+        capped_share=_ratio(sum(end.capped_cpu_s for end in ends), sum(end.capped_allowed_s for end in ends)),
+        allowed_share=_ratio(sum(end.cpu_s for end in ends), sum(end.allowed_s for end in ends)),
         starved=_ratio(_total(end.starved_s for end in ends), time_s),
         throttled=_ratio(_total(end.throttled_s for end in ends), time_s),
         stopped_s=_total(end.stopped_s for end in ends),

@@ -17,11 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from edgebed.core import imports
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import ScenarioError, Uncountable
 from edgebed.core.plan import Method, Task
 from edgebed.learning import weights
 from edgebed.learning.models import registry as models
-from edgebed.learning.models.examined import Uncountable
 from edgebed.learning.models.footprint import kept_bytes
 from edgebed.learning.models.losses import loss_of
 from edgebed.learning.shards.building import PROBE, shapes_of, task_layers

@@ -21,10 +21,6 @@ SHAPES = ((1, 8, 8), (1, 28, 28), (3, 32, 32))
 CLASSES = 10
 
 
-class Uncountable(Exception):  # noqa: N818 - what the model is
-    """A model's operations cannot be counted, and why."""
-
-
 class Examination(msgspec.Struct, frozen=True, array_like=True):
     """What is known of a built-in model with its usual sizes, on inputs of a shape, with ten classes."""
 

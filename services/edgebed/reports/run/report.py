@@ -305,7 +305,7 @@ def _accounting(trials: Sequence[Trial]) -> Iterator[Part]:
 
 
 def _numbered_rows(summaries: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
-    """Rows on the updates as far as an old journal has them."""
+    """Rows on the updates where no worker reported its own count."""
     pushes = [summary.server.pushes if summary.server else 0 for summary in summaries]
     others = [count - summary.updates for count, summary in zip(pushes, summaries, strict=True)]
     return [

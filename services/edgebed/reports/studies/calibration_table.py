@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.quantities import UNMEASURED, bytes_text, local_text, number_text, percent_text
-from edgebed.core.units import format_rate
+from edgebed.core.units import format_duration, format_rate
 from edgebed.emulation.calibration import (
     PAYLOAD_SHARE,
     TOLERANCES,
     WHAT_HOLDS_IN,
+    Beside,
     Bulk,
     Calibration,
     Cpu,
@@ -18,7 +19,7 @@ from edgebed.emulation.calibration import (
 )
 from edgebed.reports.writing.page import Grid, Paragraph, Part, Section, legend, shaded
 
-Result = Bulk | Single | Cpu | Together
+Result = Bulk | Single | Cpu | Together | Beside
 
 
 def calibration_parts(calibration: Calibration) -> Iterator[Part]:
@@ -87,6 +88,8 @@ def findings(measured: PlaceMeasurements) -> Iterator[str]:
         yield f"at once: {together.nodes} links of {format_rate(together.rate_bit_s)}, together {total}"
     if together and measured.most_nodes() > together.nodes:
         yield f"at once: up to {measured.most_nodes()} nodes with slower links"
+    for each in measured.beside:
+        yield f"a scenario for virtual time may state {result_text(each)}"
 
 
 def result_text(result: Result | EdgebedError) -> str:
@@ -102,6 +105,9 @@ def result_text(result: Result | EdgebedError) -> str:
         return f"push of {bytes_text(result.bytes)} at {rate}: {ms_text(result.time_s)}{off}"
     if isinstance(result, Cpu):
         return f"CPU cap {number_text(result.asked)}: {result.got:.3f}, {off_text(result.deviation)}"
+    if isinstance(result, Beside):
+        restart = ", ".join(f"{node}: {format_duration(seconds)}" for node, seconds in result.restart_s.items())
+        return f"task.exchange_time: {format_duration(result.exchange_s)}; restart_time: {{{restart}}}"
     rate = format_rate(result.rate_bit_s)
     return f"{result.nodes} links of {rate} at once: {off_text(result.held - 1.0)}"
 

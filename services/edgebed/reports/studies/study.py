@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import msgspec
-
 from edgebed.core.errors import Place, ScenarioError
 from edgebed.core.quantities import count_text, seconds_text
 from edgebed.core.runtimes import Emulation, Runtime
@@ -22,14 +20,13 @@ from edgebed.reports.run.runs_index import write_index, write_report_and_index
 from edgebed.reports.studies.agreement_page import agreement_page
 from edgebed.reports.studies.comparison_page import comparison_page
 from edgebed.reports.studies.front_page import ARTIFACT, FRONT, Reproduced, artifact_page, front_page
-from edgebed.reports.studies.ranking_page import ranking_page
 from edgebed.reports.studies.reproduction_page import reproduction_page
 from edgebed.reports.studies.sweep_page import sweep_page
 from edgebed.reports.writing.html import brief_html
 from edgebed.reports.writing.markdown import make_folder, write
 from edgebed.reports.writing.page import Page
 from edgebed.running.results import Run, load
-from edgebed.running.run import ProgressLike, refuse_objects, without_report
+from edgebed.running.run import ProgressLike, refuse_objects
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.scenario.shipped import scenario_file
@@ -42,12 +39,6 @@ from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.cells.spreading import executing
 from edgebed.studies.comparison.comparison import Comparison, compare_arms
 from edgebed.studies.papers.registry import find_paper, papers
-from edgebed.studies.ranking.drawing_kinds import Drawing
-from edgebed.studies.ranking.kept_trials import FILE as TRIALS
-from edgebed.studies.ranking.kept_trials import KeptTrials
-from edgebed.studies.ranking.ranking import Ranking
-from edgebed.studies.ranking.ranking_runs import RankingRuns
-from edgebed.studies.ranking.stated import TIME_MARGIN, begin_study, read_stated, scenario_files, state
 from edgebed.studies.reproduction import analytic_rows
 from edgebed.studies.reproduction.budget import Candidate, PaperRuns, candidates, within
 from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
@@ -59,9 +50,6 @@ from edgebed.studies.sweep.timing import measured
 R = TypeVar("R")
 SEEDS = 3
 """Seeds of an agreement where none are asked for."""
-DRAWN = 20
-"""Number of scenarios that a ranking draws where none is asked for."""
-RANKING = "ranking.json"
 KEPT = "scenario.yaml"
 """File of a scenario that Python gave, among the charts of its sweep."""
 WHY_NO_OBJECTS = "a sweep keeps its results for others"
@@ -402,66 +390,3 @@ def agreed(runs: Sequence[Run], runtimes: Sequence[Runtime] | None) -> Study[Agr
     """Judge whether runs of several runtimes agree; arguments and errors are those of `judge`."""
     agreements = judge(runs, runtimes)
     return Study(result=agreements, view=agreement_page(agreements, arms_by_trial(runs, runtimes)))
-
-
-def rank(
-    *,
-    scenarios: int = DRAWN,
-    seed: int = 1,
-    seeds: int = SEEDS,
-    runtime: Runtime = "process",
-    emulation: Emulation = "auto",
-    margin: float = TIME_MARGIN,
-    drawing: Drawing = "usual",
-    output: str | Path | None = None,
-    jobs: int = 1,
-    executor: Executor | None = None,
-    means: Means | None = None,
-) -> Study[Ranking]:
-    """Draw scenarios, run each in the simulation and live, and say whether methods rank alike in both.
-
-    Arguments:
-        scenarios: number of scenarios that are drawn.
-        seed: what they are drawn from.
-        seeds: number of seeds with which each is run.
-        runtime, emulation: how live runs are made, as for `edgebed.run`.
-        margin: share of the time within which two count as the same. It is stated before the first run; a study that is
-            resumed goes by what was.
-        drawing: `usual`, or `edges`: classes far apart, pushes near `silence`, models of megabytes, and churn.
-        output: the page's folder (default: `rankings` in the folder of runs).
-        jobs, executor, means: as for `edgebed.reproduce`; live runs are made one by one.
-
-    Raises ScenarioError for what is wrong with these, before anything runs, and InfrastructureError where nothing can
-    be compared.
-
-    Example:
-        edgebed.rank(scenarios=5, seeds=2).result
-    """
-    means = means or Means()
-    wanted = state(
-        scenarios=scenarios, seed=seed, seeds=seeds, runtime=runtime, emulation=emulation, margin=margin,
-        drawing=drawing,
-    )  # fmt: skip
-    folder = folder_of(output, means.root / "rankings")
-    beside = make_folder(folder, wanted.name)  # before hours of running, not after
-    if not means.run and read_stated(beside) is None:
-        raise ScenarioError(f"--no-run: no such study was begun in {beside}; leave the option out to begin it")
-    stated = begin_study(wanted, beside, means.tell, resume=means.resume or not means.run)
-    files = scenario_files(stated, beside)
-    runs = RankingRuns(
-        stated=stated,
-        files=files,
-        root=means.root,
-        kept=KeptTrials(beside / TRIALS, files, since=stated.started),
-        tell=means.tell,
-        processes=means.processes,
-    )
-    if means.run:
-        runs.check()
-        with means.display as progress, executing(jobs, executor) as spreading:
-            runs.make(without_report, progress, spreading)
-    result = runs.evaluate()
-    write_atomically(beside / RANKING, msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n", "--output")
-    view = ranking_page(result)
-    problems = tuple(f"{run}: {why}" for run, why in runs.failed.items())
-    return Study(result=result, page=write(view, folder), view=view, problems=problems)

@@ -132,7 +132,7 @@ WHY_KEPT = {
 
 def _life(witnesses: Witnesses, owner: str, parts: Sequence[Found]) -> Life:
     """Whether an owner runs, by whoever has seen it: one that runs anywhere does."""
-    lives = {witnesses.life_of(owner, part.engine, is_remote=part.client.is_remote) for part in parts}
+    lives = {witnesses.life_of(owner, is_remote=part.client.is_remote) for part in parts}
     return "lives" if "lives" in lives else "gone" if "gone" in lives else "unknown"
 
 
@@ -183,8 +183,8 @@ def _remove_logs(
         run, belongs = labels.get(LABEL_RUN, "?"), logs.belongs(name, labels)
         log = f"the log of the server of {run}, trial {labels.get(LABEL_TRIAL, '?')}"
         if belongs == "elsewhere":
-            place = f"in {labels[LABEL_FOLDER]}" if LABEL_FOLDER in labels else "of an earlier version"
-            say_kept(f"kept {log}: its run, {place}, is none of {logs.root} (docker volume rm {name} removes it)")
+            run = f"its run, in {labels[LABEL_FOLDER]}, is none of {logs.root}"
+            say_kept(f"kept {log}: {run} (docker volume rm {name} removes it)")
         elif belongs == "to a run" and not logs.removes:
             say_kept(f"kept {log}: `edgebed resume {run}` goes on from it; `edgebed down --logs` removes it")
         elif remove_volume(found.client, name):

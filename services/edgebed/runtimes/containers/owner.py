@@ -2,8 +2,7 @@
 
     machine/<machine>/<process's name>  a controller on a host (see core/process_names.py), and which host that is
     container/<engine>/<id>             a controller that is itself a container, and whose
-    process/<process's name>            a controller on a host that has no name of its own, or of an earlier version
-    container/<id>                      a controller of an earlier version, in a container of the same engine
+    process/<process's name>            a controller on a host that has no name of its own
 
 Each container and network that edgebed makes carries such a name in a label. Several hosts may have what a controller
 made, so whoever finds it may be on another host than the controller: then it can be unknown whether that still runs.
@@ -59,15 +58,15 @@ class Witnesses:
         self.own_ids = {found for client in engines.values() if (found := own_container(client))}
         """The container that this process is: what bears its name is left from an earlier incarnation."""
 
-    def life_of(self, owner: str, seen_on: str, *, is_remote: bool) -> Life:
-        """Whether an owner still runs, of whom the engine `seen_on` has something; unknown where nobody can tell.
+    def life_of(self, owner: str, *, is_remote: bool) -> Life:
+        """Whether an owner still runs; unknown where nobody can tell.
 
-        `is_remote`: that engine may be another machine's, and so may the owner be.
+        `is_remote`: the engine that has something of it may be another machine's, and so may the owner be.
         """
         kind, _, name = owner.partition("/")
         if kind == "container":
             engine, _, container_id = name.rpartition("/")
-            return self._life_of_container(engine or seen_on, container_id)
+            return self._life_of_container(engine, container_id)
         if kind == "machine":
             machine, _, name = name.partition("/")
             return _life_of_process(name) if machine == _machine() else "unknown"

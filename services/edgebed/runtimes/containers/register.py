@@ -73,9 +73,9 @@ def _engines(noted: dict[str, Any]) -> "list[EngineAddress]":
 
 
 def _read(place: Path) -> dict[str, Any]:
-    """What a file notes; nothing where it is an earlier version's, which is empty."""
+    """What a file notes; nothing where it is damaged."""
     try:
-        noted = json.loads(place.read_bytes() or b"{}")
+        noted = json.loads(place.read_bytes())
     except (OSError, ValueError):
         return {}
     return noted if isinstance(noted, dict) else {}

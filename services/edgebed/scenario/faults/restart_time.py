@@ -7,7 +7,7 @@ class RestartTime(Section):
     """Virtual time that the restart of a node takes: until its end is noticed, and from its launch until it is ready.
 
     In the simulation only. It is beside the delay that is asked for, and the same on every device, since nodes start
-    without a CPU cap. `edgebed agree --ranks` measures it.
+    without a CPU cap. `edgebed calibrate` measures it.
     """
 
     server: DurationFromZero = 0.0

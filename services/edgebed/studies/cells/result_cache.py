@@ -1,8 +1,8 @@
 """A cache of results in a file beside a paper's page: a line for each run that counted, so that runs may be deleted.
 
 One line of JSON for each cell, size and seed: what the scenario asked for as it was written, which run it was, its
-summary without per-node detail, and its evaluations. A line counts where the scenario still says the same, modules
-of one's own are what they were, and links are shared as they were, as with a run. So a page can be published with all
+summary without per-node detail, and its evaluations. A line counts where the scenario still says the same, and modules
+of one's own are what they were, as with a run. So a page can be published with all
 that it was made from, and a sweep can be resumed elsewhere.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.measures.trial import ServerMeasures, ShardMeasures
-from edgebed.core.plan import RULES, Plan
+from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
@@ -32,7 +32,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seed: int
     run: str
     wall_s: float | None
-    """Seconds for which the run was worked on; None where an older edgebed did not say."""
+    """Seconds for which the run was worked on; None: not known."""
     resumed: bool
     """Whether the run was resumed; the time before the interruption may be missing."""
     started: str
@@ -41,7 +41,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     versions: dict[str, str]
     cpu: str
     instructions: str = ""
-    """Widest vector instructions of the processor, which decide how sums are rounded; empty: an older line."""
+    """Widest vector instructions of the processor, which decide how sums are rounded; empty: not known."""
     cores: int
     memory_bytes: int
     torch_device: str = ""
@@ -59,12 +59,6 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return None if self.torch_device else self.wall_s
 
 
-BEFORE_COUNTING = "5ms"
-"""What a gradient took in virtual time where nothing was said, as long as operations were not counted."""
-UNKNOWN_COLUMNS = ("egress_bytes",)
-"""Columns that some evaluations do not have."""
-UNKNOWN_OF_HOST = ("slew",)
-"""What some verdicts do not have of the host."""
 EVEN_COLUMNS = ("t", "version", "bits")
 """Columns of which a line leaves out what goes on evenly."""
 T_DECIMALS = 6
@@ -77,7 +71,7 @@ PARTS: dict[str, type[msgspec.Struct]] = {"server": ServerMeasures, "shards": Sh
 STRUCTS: tuple[type[msgspec.Struct], ...] = (TrialSummary, *PARTS.values())
 
 
-class CachedRun(msgspec.Struct, frozen=True, kw_only=True):
+class CachedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A line of the file: a run's settings and results."""
 
     scenario: str
@@ -88,21 +82,11 @@ class CachedRun(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the trial as the scenario and the overrides have it, seed included, without defaults."""
     own_code: dict[str, str] = {}
     """Digests of the user's own modules, by file name."""
-    sharing: str = ""
-    """How messages shared links in virtual time, as the plan has it; empty for a live run."""
-    capping: str = ""
-    """How CPU caps held work up in virtual time, as the plan has it; empty for a live run."""
-    cutting: str = ""
-    """When messages passed again after a cut in virtual time, as the plan has it; empty for a live run."""
-    compressing: str = ""
-    """How devices' speeds changed what compressing took in virtual time, as the plan has it; empty for a live run."""
-    counts: bool = False
-    """Whether a gradient's time follows from its operations where the settings have none; it was 5 ms before."""
     run: RunResult
     summary: TrialSummary
     evaluations: Columns
-    batches: int | msgspec.UnsetType = msgspec.UNSET
-    """Mini-batches, as a finished trial has them; older lines say nothing."""
+    batches: int | None = None
+    """Mini-batches, as a finished trial has them."""
 
 
 class ResultCache:
@@ -120,8 +104,6 @@ class ResultCache:
         if cached is None:
             return None
         plan = self.cells.plans([run])[run]
-        if any(getattr(cached, rule) != value for rule, value in _rules(cached.runtime, plan).items()):
-            return None
         if cached.own_code and cached.own_code != _own_code(plan):
             return None
         return cached
@@ -130,9 +112,8 @@ class ResultCache:
         """The stored run as measures read it; KeyError where there is none."""
         cached = self._runs[self._key(run)]
         plan = self.cells.plans([run])[run]
-        batches = None if cached.batches is msgspec.UNSET else cached.batches
         return FinishedTrial(
-            plan=plan, summary=cached.summary, evaluations=evaluations_of(cached.evaluations), batches=batches
+            plan=plan, summary=cached.summary, evaluations=evaluations_of(cached.evaluations), batches=cached.batches
         )
 
     def keep(self, run: CellRun, result: RunResult, trial: FinishedTrial) -> None:
@@ -147,12 +128,10 @@ class ResultCache:
             runtime=spec.runtime,
             settings=spec.settings,
             own_code=_own_code(trial.plan),
-            **_rules(spec.runtime, trial.plan),
-            counts=True,
             run=msgspec.structs.replace(result, verdict=held, diverged=diverged),
             summary=_without_nodes(trial.summary),
             evaluations=columns_of(trial.evaluations),
-            batches=msgspec.UNSET if trial.batches is None else trial.batches,
+            batches=trial.batches,
         )
         self._runs[self._key(run)] = msgspec.json.decode(msgspec.json.encode(cached), type=CachedRun)  # as if read
 
@@ -176,10 +155,7 @@ def read_runs(path: Path) -> list[CachedRun]:
 
 
 def _key(cached: CachedRun) -> Key:
-    settings = cached.settings
-    if not cached.counts:
-        settings = settings | {"task": {"gradient_time": BEFORE_COUNTING} | settings.get("task", {})}
-    return _key_of(cached.scenario, cached.trial, cached.runtime, settings)
+    return _key_of(cached.scenario, cached.trial, cached.runtime, cached.settings)
 
 
 def _key_of(scenario: str, trial: str, runtime: Runtime, settings: dict[str, Any]) -> Key:
@@ -188,11 +164,6 @@ def _key_of(scenario: str, trial: str, runtime: Runtime, settings: dict[str, Any
         task = {key: value for key, value in settings.get("task", {}).items() if key != "gradient_time"}
         settings = settings | {"task": task}
     return scenario, trial, runtime, _canonical(settings)
-
-
-def _rules(runtime: Runtime, plan: Plan) -> dict[str, str]:
-    """The rules of virtual time that a run depends on."""
-    return {rule: getattr(plan, rule) if is_virtual(runtime) else "" for rule in RULES}
 
 
 def _without_nodes(summary: TrialSummary) -> TrialSummary:
@@ -236,9 +207,8 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     Exchanges are columns, too, and the numbers of a summary's family stand beside those of all trials.
     """
     line: dict[str, Any] = msgspec.to_builtins(cached)
-    for name in ("counts", *RULES):
-        if not line[name]:
-            del line[name]
+    if cached.batches is None:
+        del line["batches"]
     parts = (line["summary"], *(line["summary"].pop(name) or {} for name in PARTS))
     line["summary"] = {
         name: value for part in parts for name, value in part.items() if name not in EMPTY or value != EMPTY[name]
@@ -247,9 +217,6 @@ def _line(cached: CachedRun) -> dict[str, Any]:
         line["summary"]["exchanges"] = {key: [exchange[key] for exchange in exchanges] for key in exchanges[0]}
     if fidelity := line["summary"].get("fidelity"):
         line["summary"]["fidelity"] = _without_empty(fidelity)
-        if host := fidelity["host"]:
-            known = {name: value for name, value in host.items() if name not in UNKNOWN_OF_HOST or value}
-            line["summary"]["fidelity"]["host"] = known
     if accounting := line["summary"].get("accounting"):
         total = _without_empty(accounting["total"])
         line["summary"]["accounting"] = _without_empty(accounting) | {"total": total}
@@ -257,7 +224,7 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     line["evaluations"] = {
         name: _begun(column) if name in EVEN_COLUMNS else column
         for name, column in line["evaluations"].items()
-        if (name not in UNKNOWN_COLUMNS or any(column)) and column != usual.get(name)
+        if column != usual.get(name)
     }
     return line
 
@@ -270,7 +237,8 @@ def _without_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _usual_columns(columns: Mapping[str, Sequence[Any]]) -> Columns:
     """What the columns of evaluations that a line may leave out usually have: shards push nothing to a server."""
     count = max(map(len, columns.values()), default=0)
-    return {"final": [k == count - 1 for k in range(count)], "bits": [0] * count, "ingress_bytes": [0] * count}
+    nothing: Columns = {"bits": [0] * count, "ingress_bytes": [0] * count, "egress_bytes": [None] * count}
+    return {"final": [k == count - 1 for k in range(count)], **nothing}
 
 
 def _begun(column: list[Any]) -> list[Any]:
@@ -289,7 +257,7 @@ def _gone_on(column: list[Any], count: int) -> list[Any]:
     return column + [round(last + step * k, T_DECIMALS) for k in range(1, count - len(column) + 1)]
 
 
-def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(columns: Any) -> list[dict[str, Any]]:
     """Columns of exchanges -> the exchanges."""
     by_name = msgspec.convert(columns, dict[str, list[Any]])
     if len(set(map(len, by_name.values()))) > 1:
@@ -300,7 +268,7 @@ def _rows(columns: dict[str, Any]) -> list[dict[str, Any]]:
 def _run(line: bytes) -> CachedRun:
     found = msgspec.json.decode(line, type=dict[str, Any])
     if isinstance(summary := found.get("summary"), dict):
-        if isinstance(columns := summary.get("exchanges"), dict):
+        if columns := summary.get("exchanges"):
             summary["exchanges"] = _rows(columns)
         family = "shards" if "steps_min" in summary else "server"
         names = PARTS[family].__struct_fields__

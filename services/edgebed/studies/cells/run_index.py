@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from edgebed.core.errors import EdgebedError
-from edgebed.core.plan import RULES, Plan
+from edgebed.core.plan import Plan
 from edgebed.core.reading import read_json
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_of
@@ -124,7 +124,7 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
     """
     try:
         stored = run.trial(plan.trial).read_plan()
-    except EdgebedError:  # no plan was written, or another edgebed wrote it
+    except EdgebedError:  # no plan was written, or one of another form
         return False
     manifest = run.read_manifest()
     if plan.faults and manifest.get("resumed"):
@@ -140,7 +140,7 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
 def _essence(plan: Plan, *, is_live: bool) -> Plan:
     """The plan without what is only shown or expected, and without the folders in which modules were found.
 
-    Of a live run also without what holds in virtual time alone: its rules, and what exchanges and restarts take.
+    Of a live run also without what holds in virtual time alone: what exchanges and restarts take.
     """
     of_task: dict[str, Any] = {"python_path": ()}
     of_node: dict[str, Any] = {}
@@ -150,8 +150,7 @@ def _essence(plan: Plan, *, is_live: bool) -> Plan:
         msgspec.structs.replace(node, task=msgspec.structs.replace(node.task, **of_task), **of_node)
         for node in plan.nodes
     )
-    rules = dict.fromkeys(RULES, "") if is_live else {}
     return msgspec.structs.replace(
         plan, nodes=nodes, question="", expectations=(), expects_trusted=False, is_profiled=False, sweep_accuracy=None,
-        sweep_window=1, **rules,
+        sweep_window=1,
     )  # fmt: skip

@@ -7,6 +7,7 @@ says when its first byte left, and is traced when all of it has arrived, on the 
     single    workers that rest before each push of some 12.7 kB, one for each rate
     cpu       one worker that computes all the time under a CPU cap
     together  many workers whose links are busy nearly all the time, more and more until they no longer hold
+    beside    what exchanges and restarts take that virtual time has no model of (times_beside.py)
 """
 
 import datetime as dt
@@ -32,6 +33,7 @@ from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.core.units import format_duration, format_rate
 from edgebed.emulation.calibration import (
     PAYLOAD_SHARE,
+    Beside,
     Bulk,
     Calibration,
     Cpu,
@@ -52,6 +54,7 @@ from edgebed.journal.passed import Passed, passed
 from edgebed.running.results import Trial
 from edgebed.running.run import run, without_report
 from edgebed.runtimes.signals import ending_by_signal
+from edgebed.studies.host.times_beside import RESTARTS_S, beside
 
 INTERRUPTED = 130
 RUNTIME_OF: dict[Place, Runtime] = {"docker": "docker", "namespaces": "process", "model": "process"}
@@ -82,11 +85,14 @@ class Programme:
     together: Mapping[Place, Mapping[int, tuple[int, ...]]]
     """Numbers of nodes by rate in mbit, until they no longer hold."""
     together_s: float
+    beside_s: float = 0.0
+    """Rough duration of measuring exchanges and restarts; 0: they are left out."""
 
     def duration_s(self, place: Place) -> float:
         """Rough number of seconds that the programme takes in a place, if every number of nodes holds."""
         times_s = [*self.bulk_s.values(), self.single_s]
         times_s += [self.cpu_s] * len(self.cpus) + [self.together_s] * sum(map(len, self.together[place].values()))
+        times_s += [self.beside_s] if self.beside_s else []
         return sum(times_s) + START_S[place] * len(times_s)
 
 
@@ -102,6 +108,7 @@ FULL = Programme(
         "model": {10: (8, 32, 64, 100, 200), 1: (100, 200, 300, 400)},
     },
     together_s=16.0,
+    beside_s=RESTARTS_S + 10.0,
 )
 QUICK = Programme(
     bulk_s={10: 4.0, 50: 2.0},
@@ -315,6 +322,12 @@ def measure_together(runner: Runner, programme: Programme) -> Iterator[Together]
                 break
 
 
+def measure_beside(runner: Runner, programme: Programme) -> Iterator[Beside]:
+    """Measure what exchanges and restarts take besides."""
+    if programme.beside_s:
+        yield beside(RUNTIME_OF[runner.place], EMULATION_OF[runner.place])
+
+
 def together_of(nodes: int, rate_bit_s: int, entries: Sequence[Entry]) -> Together:
     """The rates that a trial's links carried together after the first messages, which all leave at once."""
     began_s = next((t for t, _, _ in of_type(entries, records.Trial)), 0.0)
@@ -341,7 +354,7 @@ def together_of(nodes: int, rate_bit_s: int, entries: Sequence[Entry]) -> Togeth
 
 def measure(place: Place, programme: Programme, when: str, show: Callable[[Any], None]) -> PlaceMeasurements:
     """Measure one place; `show` is called with each result. Failures become problems; KeyboardInterrupt ends it."""
-    found: dict[str, list[Any]] = {"bulk": [], "single": [], "cpu": [], "together": []}
+    found: dict[str, list[Any]] = {"bulk": [], "single": [], "cpu": [], "together": [], "beside": []}
     problems = []
     with tempfile.TemporaryDirectory(prefix="edgebed-calibrate-") as folder:
         runner = Runner(place, Path(folder))
@@ -363,4 +376,5 @@ MEASURING: dict[str, Callable[[Runner, Programme], Iterator[Any]]] = {
     "single": measure_single,
     "cpu": measure_cpu,
     "together": measure_together,
+    "beside": measure_beside,
 }

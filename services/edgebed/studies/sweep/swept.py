@@ -225,7 +225,7 @@ def _point(
 
 
 def _down(trial: FinishedTrial, at: CostToAccuracy) -> int:
-    """Bytes that went down; results of an older edgebed have it for the whole trial, which ended there."""
+    """Bytes that went down; of shards, whose evaluations have none, those of the whole trial."""
     return trial.summary.egress_payload_bytes or 0 if at.egress_bytes is None else at.egress_bytes
 
 

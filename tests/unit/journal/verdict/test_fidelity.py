@@ -374,7 +374,8 @@ def test_what_else_runs_on_the_host_is_to_blame_where_nodes_used_little():
 )
 def test_a_cap_in_force_lets_a_tenth_more_or_less_through(capped_cpu_s, verdict):
     """Half a core, used up for ten seconds."""
-    said = usage(cpu_s=capped_cpu_s, capped_s=10.0, capped_cpu_s=capped_cpu_s, throttled_s=5.0, cpus_held=0.5)
+    capped = {"capped_s": 10.0, "capped_cpu_s": capped_cpu_s, "capped_allowed_s": 5.0}
+    said = usage(cpu_s=capped_cpu_s, throttled_s=5.0, cpus_held=0.5, **capped)
     judged = verdict_on(plan_of(cpus=0.5), said)
 
     assert judged == (verdict, ["CPU cap"] if verdict == "degraded" else [])
@@ -383,7 +384,7 @@ def test_a_cap_in_force_lets_a_tenth_more_or_less_through(capped_cpu_s, verdict)
 @pytest.mark.parametrize(("cpu_s", "verdict"), [(10.9, "trusted"), (11.2, "degraded")])
 def test_a_cap_that_nothing_holds_is_judged_by_the_mean(cpu_s, verdict):
     """Half a core for twenty seconds."""
-    judged = verdict_on(plan_of(server={"cpus": 0.5}), server=(usage(cpu_s=cpu_s),))
+    judged = verdict_on(plan_of(server={"cpus": 0.5}), server=(usage(cpu_s=cpu_s, allowed_s=10.0),))
 
     assert judged == (verdict, ["CPU cap"] if verdict == "degraded" else [])
 

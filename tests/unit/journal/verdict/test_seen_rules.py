@@ -144,7 +144,7 @@ def test_a_quota_above_the_nodes_degrades_where_it_held_them_back():
 
 
 def test_what_could_not_be_seen_is_told_with_its_reason():
-    """Of each node by itself; of all in a run that nobody looked at, as one of an earlier version."""
+    """Of each node by itself; of all in a run that nobody looked at."""
     lines = {
         "edge-0": (Sighting(seen()),),
         "edge-1": (Sighting(seen("edge-1", unread=("far end: hidden", "caps: too"))),),

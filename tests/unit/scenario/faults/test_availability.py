@@ -74,35 +74,6 @@ def test_devices_that_are_called_as_workers_are_these(recorded, resolve):
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "entry", "message"),
-    [
-        (GOOD, {"of": "phones"}, "2 devices for 8 workers; mean fewer, e.g. of: {count: 2}"),
-        (GOOD.replace("b,", "hub-0,"), {}, "device 'a' is none of the workers meant, though others are; name all so"),
-        (GOOD, {"of": "server"}, "only workers leave and come back; see restart"),
-        (GOOD.replace("until_s", "until"), {}, "a.csv:2:1: no column of until; e.g. device,from_s,until_s, with times"),
-        (GOOD.replace("5,20", "5,2"), {}, "a.csv:3:7: 2 is not after 5, from which a is there"),
-        (GOOD.replace("30,40", "19,40"), {}, "a.csv:5:4: 19 is before the end of a's row before; its rows go on in"),
-        (GOOD.replace("5,20", "x,20"), {}, "a.csv:3:5: not a time: 'x'; a plain number such as 0.25"),
-        (GOOD.replace("b,", ","), {}, "a.csv:4:1: no device"),
-        (GOOD.replace("a,x,5,20", "a,5,20"), {}, "a.csv:3:1: 3 cells; a row has 4: device, note, from_s, until_s"),
-        ("device,from_s,until_s\n", {}, "a.csv: no rows below the header; a row has a device and when it was there"),
-        ("# nothing\n", {}, "a.csv is empty; an availability begins with a header, e.g. device,from_s,until_s"),
-        (GOOD, {"at": None, "at_update": 7}, "its moments are recorded; give at"),
-        (GOOD, {"availability": "no.csv"}, "no.csv cannot be read: No such file"),
-        (GOOD, {"availability": 7}, "not the name of a file: 7; a CSV file, found from the scenario file's folder"),
-    ],
-)
-def test_a_mistake_has_its_place_and_says_what_to_do(recorded, resolve, text, entry, message):
-    """In the file, or in the entry."""
-    recorded(text)
-
-    given = {"availability": "a.csv", "of": "hub", "at": "0s"} | entry
-    with pytest.raises(Problems) as caught:
-        resolve({key: value for key, value in given.items() if value is not None})
-    assert message in "; ".join(problem.message for problem in caught.value.problems)
-
-
 def test_only_the_first_mistakes_of_many_are_told(recorded):
     """The rest would say nothing new."""
     with pytest.raises(Problems) as caught:

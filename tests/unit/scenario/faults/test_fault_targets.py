@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.scenario.faults.targets import Group, Some, nodes_of
-from edgebed.scenario.problems import Problems
 
 PHONES = [f"phones-{k}" for k in range(8)]
 WORKERS = [*PHONES, "hub-0", "hub-1"]
@@ -83,37 +82,3 @@ def test_a_node_comes_before_a_class_of_the_same_name():
     assert nodes_of("a-1", roster, lambda node, k: 0.0) == ("a-1",)
     assert nodes_of(Some.model_validate({"class": "a-1"}), roster, lambda node, k: 0.0) == ("a-1-0", "a-1-1")
     assert nodes_of("a-1-1", roster, lambda node, k: 0.0) == ("a-1-1",)
-
-
-@pytest.mark.parametrize(
-    ("target", "message"),
-    [
-        ("phones.9", "no node 'phones.9'; class phones has phones-0 to phones-7"),
-        ("phones-8", "no node 'phones-8'; class phones has phones-0 to phones-7"),
-        ("phones-03", "no node 'phones-03'; class phones has phones-0 to phones-7"),
-        ("fone", "no node or class 'fone'; did you mean 'phones'? allowed: phones, hub, workers, server, evaluator"),
-        ("controller", "no node or class 'controller'; allowed: phones, hub, workers, server, evaluator"),
-        ({"class": "hubs"}, "class: no class 'hubs'; did you mean 'hub'? allowed: phones, hub"),
-        ({"class": "server"}, "class: no class 'server'; allowed: phones, hub"),
-        ({"class": "hub", "count": 3}, "count: 3 are more than the 2 of class hub"),
-        ({"random": 11}, "random: 11 are more than the 10 of all workers together"),
-        ({"count": 0}, "count: 0 is below 1"),
-        ({"fraction": "0%"}, "fraction: 0% is nobody"),
-        ({"fraction": 0.5}, "fraction: not a percentage: 0.5 ("),
-        ({"class": "hub", "count": 1, "random": 1}, "random: count and random exclude each other"),
-        ({}, "which workers? give class, count, fraction or random; or write workers for all"),
-        (
-            {"klass": "hub", "count": 1},
-            "klass: unknown key; did you mean 'class'? allowed: class, count, fraction, rand",
-        ),
-        (["hub-0"], "not a node: a list; a node, a class, a host, workers, or e.g. {class: phones, count: 3}"),
-        (3, "not a node: 3; a node, a class, a host, workers"),
-        ("", "not a node: ''; a node, a class, a host, workers"),
-    ],
-)
-def test_a_target_that_there_is_not_is_named_with_those_there_are(killed, target, message):
-    """At the key that is wrong."""
-    with pytest.raises(Problems) as caught:
-        killed(target)
-
-    assert f"0.kill{'.' if isinstance(target, dict) and ': ' in message[:12] else ': '}{message}" in str(caught.value)

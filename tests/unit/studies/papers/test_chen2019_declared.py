@@ -13,10 +13,8 @@ from chen2019.cells import (
     EARLY,
     EARLY_EVERY,
     MODELS,
-    OTHER_RATES,
     PRINTED,
     PRINTED_RATE,
-    RATES,
     READINGS,
     SG,
     UPDATES,
@@ -27,32 +25,14 @@ from chen2019.paper import PAPER
 from edgebed.journal.series import Evaluations
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.cells import CellRun, PaperCells
-from edgebed.studies.papers.paper import AtMost
 
 FOLDER = Path(__file__).parents[4] / "scenarios/chen2019"
-FILES = ("table-1.yaml", "section-4-3.yaml")
-NOT_PRINTED = ("eight-layers-gap-100000",)
-"""Rows that count and are not of the published rate: of runs so short there is none of 100,000 of its steps."""
 
 
 @pytest.fixture(scope="module")
 def cells() -> PaperCells:
     """Of the paper."""
     return PaperCells(PAPER)
-
-
-def test_the_paper_has_no_mistakes():
-    """Every row has its cells, every cell is in a row, no two rows have one name, nor two of a table one label."""
-    assert PAPER.mistakes == ()
-    for table in PAPER.tables:
-        labels = [row.what for row in table.rows.values()]
-        assert len(set(labels)) == len(labels)
-
-
-def test_each_variant_is_a_cell_and_each_cell_a_variant():
-    """So a scenario file holds nothing that the paper's page does not show."""
-    variants = {(name, variant) for name in FILES for variant in load_scenario(FOLDER / name).trials}
-    assert {(cell.scenario, cell.variant) for cell in CELLS.values()} == variants
 
 
 @pytest.mark.slow
@@ -86,45 +66,9 @@ def test_how_soon_is_evaluated_more_finely_than_what_it_is_to_tell(cells, row):
         assert node.method.parts["optimizer"].settings["decay_at"] == [300_000, 400_000]
 
 
-def test_rates_are_measured_in_containers():
-    """In virtual time they would be what the scenario says of the devices."""
-    assert {CELLS[name].runtime for name in (*RATES, *OTHER_RATES)} == {"docker"}
-
-
-def test_the_published_gaps_are_those_of_the_table():
-    """Table 1: less than a point with four layers, 6.8 with eight, some 15 with VGG16."""
-    claims = {model: PAPER.rows[f"{model}-gap"].claim for model in TABLE_1}
-    assert claims["four-layers"] == AtMost(value=1.0, published=0.7)
-    assert {model: claims[model].value for model in ("eight-layers", "vgg16")} == {"eight-layers": 6.8, "vgg16": 14.9}
-
-
 def test_an_accuracy_of_one_method_is_not_one_of_the_other():
     """With four layers table 1 has 0.7 points between them."""
     assert all(of_bp - of_sg > HALF_A_POINT for of_bp, of_sg in TABLE_1.values())
-
-
-def test_each_claim_counts_once_and_as_published():
-    """What counts is of cells with the published rate and mini-batches, or of section 4.3; readings stand beside."""
-    trials = load_scenario(FOLDER / "table-1.yaml").trials
-    counted = {name: row for name, row in PAPER.rows.items() if row.is_primary}
-    cells = {cell for name, row in counted.items() if name not in NOT_PRINTED for cell in row.cells}
-    of_table_1 = {CELLS[cell].variant for cell in cells if CELLS[cell].scenario == "table-1.yaml"}
-
-    assert list(counted) == [
-        *(f"{model}-{method}" for model in MODELS for method in ("bp", "sg")),
-        "four-layers-gap", "wider", "slower-four-layers", "four-layers-sg-50000", "depth-slows", *NOT_PRINTED,
-        "faster-than-whole-1",
-    ]  # fmt: skip
-    for variant in of_table_1:
-        trial = trials[variant]
-        assert trial.task.batch_size == 256
-        assert trial.method.parts["optimizer"].settings["learning_rate"] == PRINTED_RATE
-
-
-@pytest.mark.parametrize("name", [name for name, cell in CELLS.items() if cell.scenario == "table-1.yaml"])
-def test_no_training_counts_as_one_of_the_papers_length(name):
-    """Not one at 333 times the rate either."""
-    assert CELLS[name].scale < 0.1
 
 
 @pytest.mark.parametrize("reading", READINGS[1:], ids=[reading.name for reading in READINGS[1:]])

@@ -7,13 +7,27 @@ import pytest
 from tiny_paper import tiny_paper, write_paper
 
 from edgebed.core.errors import ScenarioError
+from edgebed.scenario.load import load_scenario
 from edgebed.studies.papers.paper import Cause, Cell, Curve, Headline, Paper, Reading, Table
 from edgebed.studies.papers.registry import all_papers, find_paper
 
+SCENARIOS = Path(__file__).parents[4] / "scenarios"
 
-def test_every_paper_is_declared_without_mistakes() -> None:
-    """Under the name of its folder."""
-    assert [paper.name for paper in all_papers()] == ["chen2019", "edgify2019", "hardy2017", "tao2018", "tong2016"]
+
+@pytest.mark.parametrize("paper", all_papers(), ids=lambda paper: paper.name)
+def test_every_paper_is_declared_without_mistakes(paper: Paper) -> None:
+    """No two rows of a table have one label, and its scenario files hold nothing that its page does not show."""
+    assert paper.mistakes == ()
+    for table in paper.tables:
+        assert len({row.what for row in table.rows.values()}) == len(table.rows)
+    cells = {(cell.scenario, cell.variant) for cell in paper.cells.values()}
+    files = {file for file, _ in cells}
+    assert cells == {(file, name) for file in files for name in load_scenario(SCENARIOS / paper.name / file).trials}
+
+
+def test_every_folder_with_a_paper_declares_one() -> None:
+    """Under its name."""
+    assert [paper.name for paper in all_papers()] == sorted(path.parent.name for path in SCENARIOS.glob("*/paper.py"))
 
 
 def test_a_paper_is_found_by_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

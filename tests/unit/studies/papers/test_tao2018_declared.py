@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tao2018.cells import BY_UPDATES, CELLS, ESGD, READINGS, SCALE, SIGNED, UPDATES
+from tao2018.cells import BY_UPDATES, CELLS, READINGS, SCALE, UPDATES
 from tao2018.measures import PARAMETERS, unsteadiness
-from tao2018.paper import ABSTRACT, PAPER, TABLE_2, TEN_EPOCHS
+from tao2018.paper import ABSTRACT, TABLE_2, TEN_EPOCHS
 
 from edgebed.algorithms.registry import configure
 from edgebed.algorithms.schedule import Schedule
@@ -32,21 +32,6 @@ def evaluated(*losses: float) -> dict[str, FinishedTrial]:
         ingress_bytes=count, egress_bytes=1.0 * count, bits=count,
     )  # fmt: skip
     return {"cell": FinishedTrial(plan=None, summary=None, evaluations=evaluations)}  # type: ignore[arg-type]
-
-
-def test_the_paper_has_no_mistakes() -> None:
-    """Every row has its cells, every cell is in a row, no two rows have one name, nor two of a table one label."""
-    assert PAPER.mistakes == ()
-    for table in PAPER.tables:
-        labels = [row.what for row in table.rows.values()]
-        assert len(set(labels)) == len(labels)
-
-
-def test_each_variant_is_a_cell_and_each_cell_a_variant() -> None:
-    """So the scenario file holds nothing that the paper's page does not show."""
-    assert {(cell.scenario, cell.variant) for cell in CELLS.values()} == {
-        ("tables.yaml", variant) for variant in load_scenario(FOLDER / "tables.yaml").trials
-    }
 
 
 def test_each_cell_is_a_share_of_the_iterations_of_the_paper() -> None:
@@ -99,15 +84,6 @@ def test_a_reading_changes_what_it_is_called_by_in_every_method_alike() -> None:
                 mine, theirs = (configure(part, trial.method.parts[part]) for trial in (before, after))
                 assert {name for name in vars(mine) if getattr(mine, name) != getattr(theirs, name)} == settings
     assert {reading.name for reading in READINGS} == {"as printed", "rate by updates", *changed}
-
-
-def test_the_first_reading_is_the_printed_threshold() -> None:
-    """Of every row with eSGD."""
-    trials = load_scenario(FOLDER / "tables.yaml").trials
-    cells = {cell for row in PAPER.rows.values() if row.is_primary for cell in row.cells if cell.startswith("esgd")}
-    assert cells == set(SIGNED.values())
-    assert len(cells) == len(ESGD)
-    assert {trials[cell].method.parts["compression"].settings["threshold"] for cell in cells} == {"signed"}
 
 
 def test_ten_epochs_are_so_many_updates() -> None:

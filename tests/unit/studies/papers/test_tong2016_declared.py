@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from learning_curves import learned
-from tong2016 import containers, direct, monitoring, on_training_images
+from tong2016 import direct, on_training_images
 from tong2016.cells import CELLS, EARLY_READINGS, INPUT_READINGS, READINGS
 from tong2016.measures import falls_over_rises
-from tong2016.paper import CURVES, EARLY, LATER, PAPER
+from tong2016.paper import CURVES, EARLY, LATER
 
 from edgebed.core.measures.trial import MEASURES
 from edgebed.learning.data_sets.registry import DataSet
@@ -17,22 +17,7 @@ from edgebed.scenario.schema import TrialSection
 from edgebed.studies.papers.paper import Reading
 
 FOLDER = Path(__file__).parents[4] / "scenarios/tong2016"
-FILES = ("figures-9-13.yaml", "figures-14-17.yaml", "figures-15-16.yaml")
 IMAGES, BATCH = 50_000, 128
-
-
-def test_the_report_has_no_mistakes():
-    """Every row has its cells, every cell is in a row, no two rows have one name, nor two of a table one label."""
-    assert PAPER.mistakes == ()
-    for table in PAPER.tables:
-        labels = [row.what for row in table.rows.values()]
-        assert len(set(labels)) == len(labels)
-
-
-def test_scenario_files_hold_the_cells_and_nothing_else():
-    """So a scenario file holds nothing that the page does not show."""
-    variants = {(name, variant) for name in FILES for variant in load_scenario(FOLDER / name).trials}
-    assert {(cell.scenario, cell.variant) for cell in CELLS.values()} == variants
 
 
 def test_epochs_are_so_many_mini_batches():
@@ -54,45 +39,6 @@ def test_points_of_curves_are_evaluated():
     points = [updates for _, values in CURVES.values() for updates in values] + [*EARLY, *LATER]
     assert all(updates % trial.evaluation.every.updates == 0 for updates in points)
     assert max(points) == trial.stop.updates
-
-
-def test_a_curve_counts_once_by_its_last_step():
-    """Its other points stand beside that, and so does what goes on when the other curve has ended."""
-    curves = {cell: max(points) for cell, (_, points) in CURVES.items()} | {"sg-early": max(EARLY)}
-    for cell, last in curves.items():
-        rows = {name: row for name, row in PAPER.rows.items() if name.rpartition("-")[0] == cell and row.unit == "%"}
-        assert [name for name, row in rows.items() if row.is_primary] == [f"{cell}-{last}"]
-        assert {row.beside for row in rows.values()} == {"", f"{cell}-{last}"}
-
-
-def test_each_claim_is_counted_once():
-    """By these rows; all others with a claim stand beside one of them, or beside a point of its curve."""
-    curves = [f"{cell}-{max(points)}" for cell, (_, points) in CURVES.items()]
-    of_images = [f"cifar-{name}{images}{what}" for name in ("bp", "direct") for images in ("", "-training")
-                 for what in ("", "-loss")]  # fmt: skip
-    words = {
-        "faster-at-first", "better-in-the-end", "less-steady", "inputs-weaken", "blocked-is-better", "trick-costs",
-        "cifar-gain", "cifar-faster", "cifar-gradient-loss", "cifar-slower", "last-slower", "rate-sg-in-containers",
-    }  # fmt: skip
-    primary = {name for name, row in PAPER.rows.items() if row.is_primary}
-    assert primary == {*curves, f"sg-early-{max(EARLY)}", *of_images, *words}
-    beside = {row.beside for row in PAPER.rows.values() if row.beside}
-    assert all(name in primary or PAPER.rows[name].beside in primary for name in beside)
-
-
-def test_numbers_of_seeds_are_stated_by_table():
-    """Ten of runs of a minute, three of CIFAR-10 and of what is measured live, five in containers."""
-    stated = {table.title: table.seeds for table in PAPER.tables}
-    assert stated[direct.TABLE.title] == 3
-    assert stated[containers.TABLE.title] == 5
-    assert {seeds for title, seeds in stated.items() if title.startswith(("Figures 14 to 16", "Figure 17:"))} == {10}
-    assert stated[monitoring.TABLE.title] == 5
-    timed = [
-        name
-        for name in PAPER.rows.keys() - monitoring.TABLE.rows.keys()
-        if PAPER.rows[name].cells[0].endswith("-timed")
-    ]
-    assert {PAPER.seeds[name] for name in timed} == {3}
 
 
 def switched(reading: Reading) -> dict[str, tuple[TrialSection, TrialSection]]:
@@ -156,17 +102,6 @@ def test_the_reading_of_dropout_changes_the_model_alone():
         assert same_but(printed, other.model_copy(update={"task": task}))
 
 
-def test_readings_of_one_table_have_all_cells_of_its_first():
-    """But where a reading says that it leaves back-propagation as printed, or the rate is its already."""
-    for readings, cells in ((READINGS, {"sg", "bp", "bp-ten-times"}), (INPUT_READINGS, {"sg", "si", "si-blocked"})):
-        missing = {reading.name: cells - set(reading.cells) for reading in readings[1:]}
-        assert {name: left for name, left in missing.items() if left} == (
-            {"longer steps": {"bp", "bp-ten-times"}, "one rate of 0.1": {"bp-ten-times"}}
-            if readings is READINGS
-            else {}
-        )
-
-
 @pytest.mark.parametrize("ending", ["", "-ten-times"])
 def test_a_fixed_module_predicts_inputs_and_is_not_taught(ending):
     """All else learns as with synthetic inputs; behind a fixed first layer nothing is predicted."""
@@ -198,17 +133,6 @@ def test_time_is_measured_in_processes_and_evaluations_take_none_of_it():
     for cell in timed.values():
         steps = round(load_scenario(FOLDER / cell.scenario).trials[cell.variant].stop.updates * cell.scale)
         assert cell.sets(cell.scale) == (f"evaluation.every={steps} updates",)
-
-
-def test_messages_of_our_own_protocol_confirm_nothing():
-    """How many there are follows from it."""
-    of_report = PAPER.rows.keys() - containers.TABLE.rows.keys() - monitoring.TABLE.rows.keys()
-    assert [name for name in of_report if PAPER.rows[name].claim and not PAPER.rows[name].counts] == ["messages-more"]
-
-
-def test_the_report_has_no_number_for_what_its_master_does():
-    """What is measured of it confirms nothing."""
-    assert not any(row.counts for row in monitoring.TABLE.rows.values() if row.claim)
 
 
 def test_measured_numbers_are_in_a_summary():

@@ -2,12 +2,15 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
 from edgebed.core import chance
 
 T = TypeVar("T")
 Document = dict[str, Any]
+Drawing = Literal["usual", "edges"]
+"""What scenarios are drawn: usual ones (drawing.py), or such where virtual time has most to get wrong (edges.py)."""
+DRAWINGS: tuple[Drawing, ...] = get_args(Drawing)
 
 
 class Drawn(NamedTuple):

@@ -28,11 +28,11 @@ from edgebed.scenario.source import parse
 from edgebed.studies.cells.jobs import Job, JobRunner, Tell
 from edgebed.studies.cells.run_index import FoundTrial, RunIndex
 from edgebed.studies.cells.spreading import show_ended, spread
-from edgebed.studies.ranking.drawn_again import drawn_again_of
-from edgebed.studies.ranking.estimate import estimated_times
-from edgebed.studies.ranking.kept_trials import KeptTrial, KeptTrials
-from edgebed.studies.ranking.ranking import Ranking, Values, rank
-from edgebed.studies.ranking.stated import Stated
+from validation.ranking.drawn_again import drawn_again_of
+from validation.ranking.estimate import estimated_times
+from validation.ranking.kept_trials import KeptTrial, KeptTrials
+from validation.ranking.ranking import Ranking, Values, rank
+from validation.ranking.stated import Stated
 
 VIRTUAL: Runtime = "simulation"
 NAMED_MAX = 10

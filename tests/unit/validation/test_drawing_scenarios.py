@@ -1,4 +1,4 @@
-"""Scenarios drawn for `agree --ranks`: always valid, always the same, and varied."""
+"""Scenarios drawn for the study of ranks: always valid, always the same, and varied."""
 
 import collections
 
@@ -11,11 +11,11 @@ from edgebed.planning.deadlines import push_time, sizes_of
 from edgebed.planning.planning import plan_trials
 from edgebed.running.run import Options, plan_checked
 from edgebed.scenario.load import load_scenario
-from edgebed.studies.ranking import edges
-from edgebed.studies.ranking.drawing import SCENARIO_METHODS, draw_scenario
-from edgebed.studies.ranking.drawn_methods import METHODS, model_bytes
-from edgebed.studies.ranking.draws import Draws
-from edgebed.studies.ranking.estimate import FRAMED, estimated_times
+from validation.ranking import edges
+from validation.ranking.drawing import SCENARIO_METHODS, draw_scenario
+from validation.ranking.drawn_methods import METHODS, model_bytes
+from validation.ranking.draws import Draws
+from validation.ranking.estimate import FRAMED, estimated_times
 
 DRAWN = 60
 REGIMES = [name for name, *_ in edges.REGIMES]

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, number_text, seconds_text
 from edgebed.reports.writing.page import Grid
-from edgebed.studies.ranking.rank_statistics import Equivalence, Error, Tau
-from edgebed.studies.ranking.ranking import DISTANCE, RATIOS, Compared, Measure, OfTrait, Pair, Place, Ranking
+from validation.ranking.rank_statistics import Equivalence, Error, Tau
+from validation.ranking.ranking import DISTANCE, RATIOS, Compared, Measure, OfTrait, Pair, Place, Ranking
 
 WORST = 10
 """Number of places with the largest errors that are named."""

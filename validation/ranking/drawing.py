@@ -13,9 +13,9 @@ and what the fleet asks for together is bounded, since a live run may find two c
 import math
 from collections.abc import Sequence
 
-from edgebed.studies.ranking.drawn_methods import METHODS, MODEL_BYTES
-from edgebed.studies.ranking.draws import Document, Drawn, Draws
-from edgebed.studies.ranking.estimate import FRAMED, link_s, rate
+from validation.ranking.drawn_methods import METHODS, MODEL_BYTES
+from validation.ranking.draws import Document, Drawn, Draws
+from validation.ranking.estimate import FRAMED, link_s, rate
 
 SCENARIO_METHODS = 3
 """Number of methods in a scenario."""

@@ -22,9 +22,10 @@ import numpy as np
 
 from edgebed.journal.series import Evaluations, Ints, Series
 from edgebed.studies.agreement.agreement import kolmogorov_smirnov
-from edgebed.studies.ranking.drawn_again import DrawnAgain, drawn_again_of
-from edgebed.studies.ranking.null_model import LivePair, NullModel, Power, Times, null_model, power_of
-from edgebed.studies.ranking.rank_statistics import (
+from edgebed.studies.statistics import paired, paired_ratio
+from validation.ranking.drawn_again import DrawnAgain, drawn_again_of
+from validation.ranking.null_model import LivePair, NullModel, Power, Times, null_model, power_of
+from validation.ranking.rank_statistics import (
     Equivalence,
     Error,
     Tau,
@@ -32,8 +33,7 @@ from edgebed.studies.ranking.rank_statistics import (
     error_of,
     pooled_tau,
 )
-from edgebed.studies.ranking.stated import Stated
-from edgebed.studies.statistics import paired, paired_ratio
+from validation.ranking.stated import Stated
 
 Measure = Literal["time", "bytes up", "bytes down", "accuracy", "staleness"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)

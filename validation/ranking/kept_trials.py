@@ -22,7 +22,7 @@ from edgebed.journal.summary import TrialSummary
 from edgebed.running.results import Trial
 from edgebed.studies.cells.run_index import FoundTrial
 from edgebed.studies.json_lines import read_lines, write_lines
-from edgebed.studies.ranking.ranking import Measure, Values, values_of
+from validation.ranking.ranking import Measure, Values, values_of
 
 FILE = "trials.jsonl"
 NONE_ASKED = "none asked"

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from finished_runs import RISING, finished_run
 
-from edgebed.reports.studies.ranking_page import ranking_page
-from edgebed.reports.studies.ranking_tables import verdict_text
 from edgebed.reports.writing.markdown import to_markdown
-from edgebed.studies.ranking.drawn_again import drawn_again_of
-from edgebed.studies.ranking.ranking import DISTANCE, RANKED, Ranking, Trials, Values, rank, values_of
-from edgebed.studies.ranking.stated import MARGINS, Stated
+from validation.ranking.drawn_again import drawn_again_of
+from validation.ranking.ranking import DISTANCE, RANKED, Ranking, Trials, Values, rank, values_of
+from validation.ranking.ranking_page import ranking_page
+from validation.ranking.ranking_tables import verdict_text
+from validation.ranking.stated import MARGINS, Stated
 
 SCENARIOS = [f"ranks-1-{number:03}" for number in range(6)]
 TIMES = {"asgd": 9.0, "adacomp": 3.0, "fedavg": 6.0}
@@ -168,7 +168,7 @@ def test_the_page_begins_with_the_verdict_and_names_the_worst() -> None:
     )
     assert "what held the links of the live trials that count: tc in 50, not recorded of 4" in text
     assert "ranks-1-005, seed 2, process, asgd: degraded: links" in text
-    assert "edgebed agree --ranks --scenarios 6 --seed 1 --seeds 3 --runtime process --margin 5%" in text
+    assert "scripts/validate ranks --scenarios 6 --seed 1 --seeds 3 --runtime process --margin 5%" in text
     assert len(ranking_page(found).charts) == 2
 
 

@@ -23,14 +23,13 @@ from edgebed.journal.run_folder import write_atomically
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.source import yaml_text
-from edgebed.studies.ranking import drawing as usual
-from edgebed.studies.ranking import edges
-from edgebed.studies.ranking.drawing_kinds import DRAWINGS, Drawing
-from edgebed.studies.ranking.draws import Drawn
-from edgebed.studies.ranking.exchanges import exchange_s
-from edgebed.studies.ranking.restarts import restart_times
+from edgebed.studies.host.times_beside import LARGE, USUAL, exchange_s, restart_times
 from edgebed.studies.sweep.costs import FILE as COSTS
 from edgebed.studies.sweep.costs import Costs, read_costs, times_of, with_costs, write_costs
+from validation.ranking import drawing as usual
+from validation.ranking import edges
+from validation.ranking.drawn_methods import model_bytes
+from validation.ranking.draws import DRAWINGS, Drawing, Drawn
 
 FILE = "stated.json"
 SCENARIOS = "scenarios"
@@ -39,6 +38,8 @@ TAU_MIN = 0.95
 """Least tau with which virtual time ranks as a live run does."""
 TRIES_MAX = 3
 """Number of times that a live trial is run whose conditions did not hold."""
+LARGE_BYTES = 500_000
+"""Bytes from which on a model is a large one, whose exchanges are few."""
 TIME_MARGIN = 0.05
 MARGINS: Mapping[str, float] = {"bytes up": 0.005, "bytes down": 0.005, "staleness": 0.25, "accuracy": 0.02}
 """Margins of the other measures: shares of the bytes; updates; fraction of the test set."""
@@ -201,7 +202,9 @@ class TimesBeside:
         key = str(task["model"]), width, method
         if key not in self._exchanges:
             self.tell(f"measuring what an exchange of {method} takes with the model {task['model']}{width} …")
-            seconds = exchange_s({**task, **variant["task"]}, variant, self.stated.runtime, self.stated.emulation)
+            pace = LARGE if (model_bytes(task) or 0) >= LARGE_BYTES else USUAL
+            given = {**task, **variant["task"]}
+            seconds = exchange_s(given, variant, self.stated.runtime, self.stated.emulation, pace)
             self._exchanges[key] = format_duration(seconds)
         return self._exchanges[key]
 
@@ -217,7 +220,7 @@ class TimesBeside:
 def _file(drawn: Drawn, stated: Stated) -> bytes:
     option = "" if stated.drawing == "usual" else f" --drawing {stated.drawing}"
     return (
-        f"# Drawn by `edgebed agree --ranks{option} --seed {stated.seed}`: {', '.join(drawn.traits)}.\n"
+        f"# Drawn by `scripts/validate ranks{option} --seed {stated.seed}`: {', '.join(drawn.traits)}.\n"
         f"# The times that it gives were measured on {stated.cpu or 'this machine'}.\n"
         f"{yaml_text(drawn.document)}"
     ).encode()

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from edgebed.studies.ranking.rank_statistics import HIGH_SHARE
+from validation.ranking.rank_statistics import HIGH_SHARE
 
 
 class DrawnAgain(msgspec.Struct, frozen=True, kw_only=True):

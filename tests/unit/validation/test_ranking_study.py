@@ -1,4 +1,4 @@
-"""`agree --ranks`: what is stated before the first run, which runs count, what is run again, and the command."""
+"""The study of ranks: what is stated before the first run, which runs count, what is run again, and the command."""
 
 import itertools
 import json
@@ -19,12 +19,13 @@ from edgebed.journal.run_folder import write_atomically
 from edgebed.running.run import without_report
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.jobs import JobResult, JobRunner
-from edgebed.studies.ranking import kept_trials
-from edgebed.studies.ranking import stated as stating
-from edgebed.studies.ranking.drawing import draw_scenario
-from edgebed.studies.ranking.kept_trials import KeptTrials
-from edgebed.studies.ranking.ranking_runs import RankingRuns, RunKey
-from edgebed.studies.ranking.stated import Stated, begin_study, read_stated, scenario_files, state
+from validation.__main__ import app
+from validation.ranking import kept_trials
+from validation.ranking import stated as stating
+from validation.ranking.drawing import draw_scenario
+from validation.ranking.kept_trials import KeptTrials
+from validation.ranking.ranking_runs import RankingRuns, RunKey
+from validation.ranking.stated import Stated, begin_study, read_stated, scenario_files, state
 
 TINY = {
     "name": "tiny",
@@ -37,11 +38,11 @@ TINY = {
 
 
 @pytest.fixture
-def edgebed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+def validate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Runs a command line in this process; gives (exit code, standard output, standard error)."""
     monkeypatch.setenv("EDGEBED_RUNS_DIR", str(tmp_path / "runs"))
 
-    return command_line(monkeypatch, capsys)
+    return command_line(monkeypatch, capsys, app)
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +124,7 @@ def test_a_study_at_the_edges_is_one_of_its_own(tmp_path: Path) -> None:
     assert (
         files["ranks-36-edges-003"]
         .read_text()
-        .startswith("# Drawn by `edgebed agree --ranks --drawing edges --seed 36`")
+        .startswith("# Drawn by `scripts/validate ranks --drawing edges --seed 36`")
     )
     with pytest.raises(ScenarioError, match=r"--drawing: usual, but .*stated.json states edges"):
         begin_study(msgspec.structs.replace(wanted, drawing="usual"), tmp_path, lambda _: None, resume=True)
@@ -278,27 +279,21 @@ def test_runs_may_be_deleted_once_they_are_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--ranks", "some.yaml"), "scenarios are drawn; leave it out"),
-        (("--ranks", "--set", "seed=3"), "--set: of no effect with --ranks"),
-        (("--ranks", "--from", "--runtimes", "process,docker"), "--runtimes, --from: of no effect with --ranks"),
-        (("--scenarios", "3", "--no-run", "some.yaml"), "--scenarios, --no-run: of no effect without --ranks"),
-        (("--drawing", "edges", "some.yaml"), "--drawing: of no effect without --ranks"),
-        ((), "Give a scenario, finished runs with --from, or --ranks"),
-        (("--ranks", "--margin", "0.05"), "--margin: "),
-        (("--ranks", "--margin", "0%"), "--margin: 0 is no share of the time"),
-        (("--ranks", "--runtime", "simulation"), "simulation is not live"),
-        (("--ranks", "--no-run"), "--no-run: no such study was begun"),
+        (("--margin", "0.05"), "--margin: "),
+        (("--margin", "0%"), "--margin: 0 is no share of the time"),
+        (("--runtime", "simulation"), "simulation is not live"),
+        (("--no-run",), "--no-run: no such study was begun"),
     ],
 )
-def test_mistakes_are_told_before_anything_runs(edgebed: Command, words: tuple[str, ...], said: str) -> None:
+def test_mistakes_are_told_before_anything_runs(validate: Command, words: tuple[str, ...], said: str) -> None:
     """With exit code 2 and without a traceback."""
-    code, _, err = edgebed("agree", *words)
+    code, _, err = validate("ranks", *words)
     assert (code, "Traceback" in err) == (2, False), err
     assert said in err
 
 
 def test_the_command_writes_the_page_and_leaves_with_the_verdict(
-    tmp_path: Path, edgebed: Command, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, validate: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Page, result and statement lie in the study's folder; a tau of so few pairs is no equivalence, so it leaves 1."""
 
@@ -319,8 +314,8 @@ def test_the_command_writes_the_page_and_leaves_with_the_verdict(
 
     monkeypatch.setattr(RankingRuns, "check", lambda _: None)
     monkeypatch.setattr(RankingRuns, "make", make)
-    monkeypatch.setattr("edgebed.studies.ranking.kept_trials._why_not", lambda *_, **__: "")
-    code, out, err = edgebed("agree", "--ranks", "--scenarios", "1", "--seeds", "2", "--json")
+    monkeypatch.setattr("validation.ranking.kept_trials._why_not", lambda *_, **__: "")
+    code, out, err = validate("ranks", "--scenarios", "1", "--seeds", "2", "--json")
     place = tmp_path / "runs" / "rankings"
     found = json.loads(out)
 
@@ -332,6 +327,6 @@ def test_the_command_writes_the_page_and_leaves_with_the_verdict(
         "ranking.json",
         "costs.json",
     }
-    code, out, err = edgebed("agree", "--ranks", "--scenarios", "1", "--seeds", "2", "--no-run")
+    code, out, err = validate("ranks", "--scenarios", "1", "--seeds", "2", "--no-run")
     assert code == 1, err
     assert "too few pairs to tell: tau unknown in time" in " ".join(out.split())

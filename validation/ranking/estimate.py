@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from edgebed.core.units import parse_duration, parse_rate
-from edgebed.studies.ranking.drawn_methods import METHODS, DrawnMethod, model_bytes
-from edgebed.studies.ranking.draws import Document
+from validation.ranking.drawn_methods import METHODS, DrawnMethod, model_bytes
+from validation.ranking.draws import Document
 
 FRAMED = 1.06
 """Bytes on the wire for each of the payload, acknowledgements of the other direction included."""

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 
 from edgebed.core import chance
-from edgebed.studies.ranking.rank_statistics import Error, Tau, error_of, pooled_tau
 from edgebed.studies.statistics import CONFIDENCE
+from validation.ranking.rank_statistics import Error, Tau, error_of, pooled_tau
 
 DEVIATIONS = (0.01, 0.02, 0.03, 0.05, 0.08, 0.1, 0.2)
 """Standard deviations of the logarithm of a time for which tau is computed."""

@@ -6,7 +6,10 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from edgebed.core.quantities import count_text, number_text, utc_text
-from edgebed.reports.studies.ranking_tables import (
+from edgebed.reports.writing.drawing import INK, PALETTE, Chart, log_axis, time_axis
+from edgebed.reports.writing.page import Figures, Listing, Notes, Page, Paragraph, Section, Shade, Span, legend, shaded
+from validation.ranking.ranking import Ranking
+from validation.ranking.ranking_tables import (
     errors_grid,
     groups_grid,
     how_to_read,
@@ -20,10 +23,7 @@ from edgebed.reports.studies.ranking_tables import (
     worst_grid,
     wrong_grid,
 )
-from edgebed.reports.writing.drawing import INK, PALETTE, Chart, log_axis, time_axis
-from edgebed.reports.writing.page import Figures, Listing, Notes, Page, Paragraph, Section, Shade, Span, legend, shaded
-from edgebed.studies.ranking.ranking import Ranking
-from edgebed.studies.ranking.stated import SCENARIOS, Stated
+from validation.ranking.stated import SCENARIOS, Stated
 
 PERCENT_MIN = 0.1
 """Least error in per cent that is drawn; smaller ones are drawn as this one."""
@@ -89,7 +89,7 @@ def status_of(ranking: Ranking) -> Span:
 
 def ranks_command(stated: Stated) -> str:
     """The command that makes the same study again."""
-    words = ["edgebed", "agree", "--ranks", "--scenarios", str(stated.scenarios), "--seed", str(stated.seed)]
+    words = ["scripts/validate", "ranks", "--scenarios", str(stated.scenarios), "--seed", str(stated.seed)]
     if stated.drawing != "usual":
         words += ["--drawing", stated.drawing]
     words += ["--seeds", str(stated.seeds), "--runtime", stated.runtime]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from edgebed.studies.ranking.rank_statistics import (
+from validation.ranking.rank_statistics import (
     equivalence,
     error_of,
     pooled_tau,

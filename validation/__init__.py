@@ -1,0 +1,1 @@
+"""Studies that show how far edgebed itself can be trusted: `scripts/validate`."""
