@@ -18,7 +18,7 @@ import pytest
 from boards import boxes_of
 from ruamel.yaml import YAML
 
-from edgebed.core.plan import Action
+from edgebed.core.actions import Action
 from edgebed.core.quantities import RESULTS, VERDICTS
 from edgebed.journal.verdict import host_rules
 from edgebed.metrics import table

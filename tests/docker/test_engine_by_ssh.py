@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.runtimes.containers.engine import attached, connect, conversing, engine_id
 from edgebed.runtimes.containers.project import ImageNames
 
@@ -101,7 +101,7 @@ def test_a_connection_that_breaks_ends_what_waits_for_it(far, container) -> None
 def test_the_tunnel_ends_with_its_process_however_that_ends(far, sshd) -> None:
     """Killed, it cannot tidy up: folder and ssh go all the same."""
     code = (
-        "import sys; from edgebed.core.hosts import EngineAddress\n"
+        "import sys; from edgebed.core.planned.hosts import EngineAddress\n"
         "from edgebed.runtimes.containers.engine import connect\n"
         "print(connect(EngineAddress('b', 'ssh://far')).tunnel.socket, flush=True); sys.stdin.read()"
     )

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,9 +73,10 @@ class Document:
 
 
 def copied(root: Path) -> Path:
-    """`root` with a copy of the package in it, as far as it is compiled, laid out like edgebed's own folder."""
+    """`root` with a copy of the package in it, as far as it is compiled, and of what writes its documents."""
     being_written = shutil.ignore_patterns("*.pyc.*")
     shutil.copytree(PACKAGE, root / "services/edgebed", ignore=being_written)
+    shutil.copytree(ROOT / "docs/generate", root / "docs/generate", ignore=being_written)
     return root
 
 
@@ -85,13 +85,6 @@ def sides(change: str) -> tuple[str, str]:
     lines = [line if line.strip() else " \n" for line in change.splitlines(keepends=True)]
     before, after = ("".join(line[1:] for line in lines if line[0] in kept) for kept in ("- ", "+ "))
     return before, after
-
-
-def generated() -> Iterator[tuple[str, list[str]]]:
-    """Each document that scripts/generate-docs writes, and the module that makes it with its arguments."""
-    for line in (ROOT / "scripts/generate-docs").read_text(encoding="utf-8").splitlines():
-        if found := re.fullmatch(r"generate (\S+) (.+)", line):
-            yield found[1], found[2].split()
 
 
 def run_in(

@@ -6,7 +6,7 @@ kill between any two things that it does, or storms of random faults in virtual 
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, BinaryIO, NamedTuple
 
@@ -14,11 +14,15 @@ import pytest
 import random_faults
 
 from edgebed.algorithms.aggregation import synchronous
+from edgebed.algorithms.aggregator import Aggregator
 from edgebed.core.records import Refused, Update
 from edgebed.roles.events import Append, Effect, Journal, Send
+from edgebed.roles.server.answers import Answers
+from edgebed.roles.server.downlink import Downlink
 from edgebed.roles.server.entries import Accepted, Departed, Snapshot, decode_entry
 from edgebed.roles.server.membership import Membership
 from edgebed.roles.server.parameter_server import ParameterServer
+from edgebed.roles.server.snapshot import dump_lasting, load_lasting
 from edgebed.runtimes import server_log
 from edgebed.runtimes.log_file import NAME, FolderInMemory, LogFile, read_records
 from edgebed.runtimes.server_log import ServerLog
@@ -54,20 +58,9 @@ def _instead(owner: Any, name: str, change: Callable[[Any], Any]) -> Patch:
     return lambda patch: patch.setattr(owner, name, change(getattr(owner, name)))
 
 
-def _forgets(part: str, attribute: str) -> Patch:
+def _forgets(owner: type, attribute: str) -> Patch:
     """Leave an attribute out of snapshots."""
-
-    def change(remembered: Any) -> Any:
-        def fewer(self: ParameterServer) -> dict[str, tuple[Any, Sequence[str]]]:
-            parts = remembered(self)
-            if part in parts:
-                owner, names = parts[part]
-                parts[part] = owner, [name for name in names if name != attribute]
-            return parts
-
-        return fewer
-
-    return _instead(ParameterServer, "_remembered", change)
+    return lambda patch: patch.setattr(owner, "transient", (*owner.transient, attribute))  # type: ignore[attr-defined]
 
 
 def _is_push(entry: Any) -> bool:
@@ -156,9 +149,9 @@ def _keeps_tail(begin: Any) -> Any:
 
 def _restores_first_state(restore: Any) -> Any:
     def restored(self: ParameterServer, *given: Any) -> None:
-        first = self.aggregation.state()
+        first = dump_lasting(self.aggregation)
         restore(self, *given)
-        self.aggregation.restore(first)
+        load_lasting(self.aggregation, first)
 
     return restored
 
@@ -222,16 +215,18 @@ MISTAKES = (
     Mistake("does-twice", "what is in the log is done twice", _instead(ParameterServer, "redo", _does_twice)),
     Mistake("swaps-entries", "a log's last two entries are done in the wrong order",
             _instead(server_log, "read_records", _swaps)),
-    Mistake("forgets-held", "a snapshot is without the pushes that are held", _forgets("server", "held")),
-    Mistake("forgets-steps", "a snapshot does not say who pushed what", _forgets("server", "steps")),
-    Mistake("forgets-waiting", "a snapshot does not say who waits for an answer", _forgets("server", "unanswered")),
-    Mistake("forgets-refused", "a snapshot does not say what was refused", _forgets("server", "rejected"), storm=False),
+    Mistake("forgets-held", "a snapshot is without the pushes that are held", _forgets(ParameterServer, "held")),
+    Mistake("forgets-steps", "a snapshot does not say who pushed what", _forgets(ParameterServer, "steps")),
+    Mistake("forgets-waiting", "a snapshot does not say who waits for an answer",
+            _forgets(ParameterServer, "unanswered")),
+    Mistake("forgets-refused", "a snapshot does not say what was refused",
+            _forgets(ParameterServer, "rejected"), storm=False),
     Mistake("forgets-pulls", "a snapshot is without the counters of staleness",
-            _forgets("aggregation", "counts_at_pull"), methods=("adacomp",)),
+            _forgets(Aggregator, "counts_at_pull"), methods=("adacomp",)),
     Mistake("forgets-copies", "a snapshot is without the copies that a downlink knows of",
-            _forgets("downlink", "copies"), methods=random_faults.DOWNLINK),
-    Mistake("forgets-changes", "a snapshot does not say which entries changed when", _forgets("answers", "changes")),
-    Mistake("forgets-joins", "a snapshot does not say who joined how often", _forgets("membership", "latest")),
+            _forgets(Downlink, "copies"), methods=random_faults.DOWNLINK),
+    Mistake("forgets-changes", "a snapshot does not say which entries changed when", _forgets(Answers, "changes")),
+    Mistake("forgets-joins", "a snapshot does not say who joined how often", _forgets(Membership, "latest")),
     Mistake("restores-first-state", "momentum and schedule are those of the beginning",
             _instead(ParameterServer, "restore", _restores_first_state)),
     Mistake("restores-version-before", "the model is taken for that of the version before",

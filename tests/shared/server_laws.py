@@ -7,23 +7,18 @@ from edgebed.roles.events import Append, Effect, Journal
 from edgebed.roles.server.entries import Accepted
 from edgebed.roles.server.membership import JoinId
 from edgebed.roles.server.parameter_server import ParameterServer
-from edgebed.roles.server.remembered import Arrays, written
+from edgebed.roles.server.snapshot import dump
 from edgebed.wire.messages import Push
 
-REMEMBERED = ParameterServer._remembered
-"""As it is without a planted mistake."""
 SLACK_S = 1e-6
 
 
 def memory_of(server: ParameterServer, *but: str) -> tuple[Any, list[bytes]]:
     """All that it remembers but for who is connected, which a kill changes, and attributes of these names."""
-    arrays = Arrays()
-    parts = {
-        name: written(owner, [each for each in names if each not in but], arrays)
-        for name, (owner, names) in REMEMBERED(server).items()
-        if name != "membership"
-    }
-    return (parts, dict(server.membership.latest)), [each.tobytes() for each in arrays.found]
+    snapshot, frames = dump(server, but=(*but, "membership"))
+    for name in but:
+        snapshot.values["answers"][1].pop(name, None)
+    return (snapshot.values, server.membership.latest.copy(), server.rejected.copy()), [bytes(each) for each in frames]
 
 
 def check_effects(server: ParameterServer, effects: list[Effect]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from one_at_a_time import one_at_a_time
 
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.runtimes.containers.limits import CGROUP_PARENT
 
 SCRIPT = Path(__file__).parents[2] / "scripts/swarm"

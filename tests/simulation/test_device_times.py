@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edgebed.core import records
-from edgebed.core.device_core import REFERENCE
+from edgebed.core.planned.device_core import REFERENCE
 from edgebed.scenario.devices.profile import read_device
 
 Simulate = Callable[..., Any]  # conftest.py

@@ -11,7 +11,7 @@ import pytest
 from leftovers import leftovers
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.core.process_names import process_name
 from edgebed.runtimes.containers.engine import connect, connected, conversing, engine_id
 from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN

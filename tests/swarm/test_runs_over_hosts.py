@@ -16,7 +16,7 @@ from waiting import until
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.journal.journal import read_journal
 from edgebed.running.results import Trial, load
 from edgebed.runtimes.containers.engine import connect

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from followed_document import ROOT, Document, copied, generated, run_in
+from followed_document import ROOT, Document, copied, run_in
 
 PART = '''"""{what}
 
@@ -154,6 +154,7 @@ TESTED = (
     "planning/test_memory_of_compressions.py",
     "planning/test_memory.py",
     "algorithms/test_methods_document.py",
+    "test_references.py",
     "scenario/test_reference.py",
     "wire/test_protocol_document.py",
 )
@@ -184,10 +185,8 @@ def test_whatever_parts_are_added_the_documents_stay_true_and_the_suite_green(tm
     add(root / "services")
     for name in ("creating-a-method.md", "creating-a-fault.md"):
         Document(name).build_in(root)
-    for document, module in generated():
-        done = run_in(root, "-m", *module, package=root / "services")
-        assert done.returncode == 0, done.stderr
-        (root / document).write_text(done.stdout.rstrip("\n") + "\n", encoding="utf-8")
+    done = run_in(root, "-m", "docs.generate", package=root / "services")
+    assert done.returncode == 0, done.stderr
 
     tests = [f"tests/unit/{name}" for name in TESTED]
     arguments = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests)

@@ -5,9 +5,12 @@
     late, push          a push is refused as late, or taken: applied at once, or held until others have come
     expire              no more of them may be waited for
     pulled              a worker is being sent the model
-    state, restore      what a restarted server needs besides the model
 
 What is applied is always everything that was held, in one step; `version` grows by the number of those pushes.
+
+All attributes outlast the server (roles/server/snapshot.py): in its log with everything that it knows of workers, in a
+checkpoint without what `session` names. They are there from `__init__` on, and are plain values, arrays and collections
+of such.
 """
 
 from typing import Any, ClassVar, NamedTuple
@@ -38,6 +41,12 @@ class Aggregator:
     `in_rounds`, `together` and `holds` tell others what they have to know of it before there is a model: how many
     updates a trial may end beyond the one asked for, and how much memory the server needs.
     """
+
+    transient: ClassVar[tuple[str, ...]] = ("config", "is_buffer", "epochs_a_push")
+    """Attributes that are given anew to whoever is made anew, and are stored nowhere."""
+    session: ClassVar[tuple[str, ...]] = ()
+    """Attributes of who takes part and what is held. A server that begins with a checkpoint has them as when they were
+    new: all workers join again, and held pushes are lost. Those of the classes that it is made from count as well."""
 
     in_rounds: ClassVar[bool] = False
     """Whether workers wait for each other, so that what they have is the same model."""
@@ -134,14 +143,3 @@ class Aggregator:
     def expire(self) -> Applied | None:
         """Apply the pushes that are held, if any."""
         return None
-
-    def state(self) -> NDArray[np.float64]:
-        """(s,) what later steps depend on besides the model and its version; it is stored with a checkpoint.
-
-        Who takes part and what is held are no part of it: all workers join again, and held pushes are lost.
-        """
-        return self.schedule.state()
-
-    def restore(self, state: NDArray[np.float64]) -> None:
-        """Restore what `state` returned at the version that this aggregation began with."""
-        self.schedule.restore(state)

@@ -241,11 +241,6 @@ def _wrong_applied(result: Any, aggregator: Aggregator, *_: Any) -> str:
     return ""
 
 
-def _wrong_state(result: Any, *_: Any) -> str:
-    is_state = isinstance(result, np.ndarray) and result.dtype == np.float64 and result.ndim == 1
-    return "" if is_state else f"returned {_shape(result)}, not flat float64"
-
-
 def _wrong_vector(result: Any, work: Any, gradient: Any, theta: Any, *_: Any) -> str:
     if not isinstance(result, tuple) or len(result) != 2:
         return f"returned {_kind(result)}, not (vector, loss)"
@@ -316,8 +311,7 @@ CLASSES: Mapping[str, tuple[type | None, _Checks]] = {
         Aggregator,
         {
             **dict.fromkeys(("push", "joined", "left", "expire"), _wrong_applied),
-            **dict.fromkeys(("expected", "pulled", "late", "restore")),
-            "state": _wrong_state,
+            **dict.fromkeys(("expected", "pulled", "late")),
             "together": _wrong_count,
             "holds": _wrong_number,
         },

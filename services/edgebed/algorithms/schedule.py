@@ -17,9 +17,6 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 
 @dataclass(frozen=True, kw_only=True)
 class Scheduled:
@@ -100,18 +97,6 @@ class Schedule:
         self._epoch = int(epoch)
         self._sum += loss
         self._count += 1
-
-    def state(self) -> NDArray[np.float64]:
-        """(s,) everything that the schedule has noted; nothing where the time alone decides."""
-        if self.config.schedule != "plateau":
-            return np.zeros(0)
-        return np.array([self.lowest, self.waited, self.factor, self._epoch, self._sum, self._count], np.float64)
-
-    def restore(self, state: NDArray[np.float64]) -> None:
-        """Restore what `state` returned."""
-        if self.config.schedule == "plateau":
-            self.lowest, waited, self.factor, epoch, self._sum, count = state.tolist()
-            self.waited, self._epoch, self._count = int(waited), int(epoch), int(count)
 
     def _end_epoch(self, loss: float) -> None:
         if loss < self.lowest * (1.0 - self.config.threshold):

@@ -12,7 +12,8 @@ from edgebed.core.console import put, put_json
 from edgebed.core.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from edgebed.core.plan import Action, LinkChange
+    from edgebed.core.actions import Action
+    from edgebed.core.plan import LinkChange
 
 AS_PLANNED = "as-planned"
 SHOWN_MAX = 6

@@ -17,7 +17,7 @@ from edgebed.core.runtimes import Emulation, Runtime
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
-    from edgebed.core.hosts import EngineAddress
+    from edgebed.core.planned.hosts import EngineAddress
     from edgebed.reports.writing.page import Page, Part
 
 INTERRUPTED = 130
@@ -148,7 +148,7 @@ def spreading(jobs: int, dask: str | None, *, runs: bool = True) -> "Iterator[Ex
 
 def engines_in(hosts: Path) -> "tuple[EngineAddress, ...]":
     """The engines of a file of hosts, the first host's first; ScenarioError where it is wrong."""
-    from edgebed.core.hosts import EngineAddress
+    from edgebed.core.planned.hosts import EngineAddress
     from edgebed.scenario.load import load_hosts
 
     return tuple(EngineAddress(name, host.engine, host.tls) for name, host in load_hosts(hosts).items())

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from edgebed.core.device_core import Core
-from edgebed.core.hosts import HostPlan
+from edgebed.core.actions import Action
+from edgebed.core.planned.device_core import Core
+from edgebed.core.planned.hosts import HostPlan
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,10 +109,6 @@ class LinkPlan(msgspec.Struct, frozen=True, kw_only=True):
         return (self, *self.changes)
 
 
-Action = Literal["kill", "launch", "freeze", "thaw", "cut", "heal", "link", "cpus", "memory"]
-"""Actions on a node from outside. `launch` starts a dead one again; `memory` has it fill its memory."""
-LINK_ACTIONS: tuple[Action, ...] = ("cut", "heal", "link")
-"""Actions on a node's link."""
 Point = Literal["before-push", "during-push", "after-push", "during-pull", "after-pull"]
 """Points of a worker's protocol: about to push; the push is leaving; all of it has left; the model is coming; the model
 is there and nothing has been done with it."""

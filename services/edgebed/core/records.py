@@ -7,6 +7,7 @@ these records alone.
 
 from typing import Self
 
+from edgebed.core.actions import Action
 from edgebed.core.recorded.measured import (
     Appended,
     Clock,
@@ -310,8 +311,8 @@ class Fault(Record):
     name: str
     """Name of the scenario's entry, e.g. freeze-2; `by hand` for a fault made by hand, `on_failure` for a policy's
     restart."""
-    action: str
-    """kill, launch, freeze, thaw, cut, heal, link, cpus or memory"""
+    action: Action
+    """Done action; see [faults](faults.md)."""
     target: str
     """Node that the fault was done to."""
     asked_s: Seconds

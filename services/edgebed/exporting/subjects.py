@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from edgebed.core.actions import ACTIONS
 from edgebed.core.measures.trial import MEASURES
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
@@ -214,7 +215,7 @@ FAULTS = ExportTable(
         ),
         Column("done", "yes or no", "Whether it could be done, and there was something to do."),
         Column("fault", "text", "The scenario's entry, e.g. `kill-1`; else `by hand`, or `on_failure`."),
-        Column("action", "text", "kill, launch, freeze, thaw, cut, heal, link, cpus or memory."),
+        Column("action", "text", f"One of {', '.join(ACTIONS)}."),
         Column("target", "text", "The node."),
         Column("trigger", "text", "What made it happen, e.g. `at 30s`."),
         Column("change", "text", "What of a link or a cap changed, e.g. `uplink 1mbit`."),

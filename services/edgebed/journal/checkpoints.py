@@ -1,7 +1,8 @@
 """A trial's checkpoints: the models that its server hands over, in the trial's folder.
 
 `latest.npz` is replaced whenever one comes, `final.npz` is written when no update will follow. Each holds `theta` (n,),
-`version`, the number of updates applied to it, and `state` (s,), the aggregation's own state, if any. A server that is
+`version`, the number of updates applied to it, and `state` (s,), bytes of what the aggregation remembers
+beside it (roles/server/snapshot.py). A server that is
 started anew resumes from the latest.
 
 Where shards train, `backup-<step>.npz` has what each of them depends on after so many steps, by its name; the newest
@@ -24,10 +25,10 @@ from edgebed.core.recorded.record import LARGEST
 from edgebed.journal.run_folder import TrialFolder, write_atomically
 from edgebed.roles.layerwise.shard_server import split_parts
 from edgebed.wire import messages
-from edgebed.wire.tensors import Buffer, as_numbers, decode_dense, split_frames
+from edgebed.wire.tensors import Buffer, decode_dense, split_frames
 
 BACKUPS_KEPT = 10
-Number = TypeVar("Number", np.float32, np.float64)
+Number = TypeVar("Number", np.float32, np.uint8)
 UNREADABLE = (OSError, KeyError, ValueError, TypeError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error)
 """Errors that numpy raises for files that are damaged, or were never written by it."""
 
@@ -37,8 +38,8 @@ class ModelCheckpoint(NamedTuple):
 
     version: int
     theta: NDArray[np.float32]
-    state: NDArray[np.float64] | None = None
-    """(s,) state of the aggregation; None: it has none."""
+    state: NDArray[np.uint8] | None = None
+    """(s,) bytes of what the aggregation remembers; None: there is none."""
 
 
 class ShardBackup(NamedTuple):
@@ -74,13 +75,13 @@ class CheckpointStore:
     def keep_sent(self, message: messages.Checkpoint, frames: Sequence[Buffer]) -> None:
         """Write the checkpoint that the server has sent. InfrastructureError where it cannot be written."""
         parts = split_frames(message.tensors, frames)
-        state = as_numbers(decode_dense(*parts["state"])) if "state" in parts else None
+        state = decode_dense(*parts["state"]) if "state" in parts else None
         self.keep(message.version, decode_dense(*parts["theta"]), message.final, state)
 
     def keep(
-        self, version: int, theta: NDArray[np.float32], final: bool, state: NDArray[np.float64] | None = None
+        self, version: int, theta: NDArray[np.float32], final: bool, state: NDArray[np.uint8] | None = None
     ) -> None:
-        """Write a checkpoint of the model (n,) and the aggregation's state, which are copied."""
+        """Write a checkpoint of the model (n,) and what the aggregation remembers, which are copied."""
         self.latest = ModelCheckpoint(version, theta.copy(), None if state is None else state.copy())
         arrays = {name: array for name, array in self.latest._asdict().items() if array is not None}
         content = io.BytesIO()
@@ -155,7 +156,7 @@ def read_checkpoint(path: Path) -> ModelCheckpoint:
         if version.shape or version.dtype.kind not in "iu" or not 0 <= version <= LARGEST:
             raise ValueError(f"version: {version} is no number of updates")
         if state is not None:
-            state = _numbers("state", state, np.float64)
+            state = _numbers("state", state, np.uint8)
         return ModelCheckpoint(int(version), _numbers("theta", theta, np.float32), state)
     except UNREADABLE as error:
         raise EdgebedError(f"{path}: no checkpoint can be read here: {error}") from error

@@ -4,15 +4,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgebed.core import records
+from edgebed.core.actions import BRINGS_BACK, ENDS_LIFE, FREEZES, TAKES_AWAY
 from edgebed.journal.folds import Fold, Timeline, on
 from edgebed.roles.control.fault_text import UNSTOPPED
 
-RETURNS = ("heal", "thaw", "launch")
-"""Actions that bring a node back to the server."""
-TAKES_AWAY = ("kill", "freeze", "cut", "memory")
-"""Actions that take a node away."""
-HELD = ("cut", "freeze")
-"""Actions of these that are done to a node's next incarnation, too, after a resume."""
 SERVER = "server"
 BY_HAND = "by hand"
 """Name of the entry for what a user does during a run."""
@@ -90,7 +85,7 @@ class Faults(Fold):
         place, node = len(self.found) - 1, record.target
         if not done.was_done:
             return
-        if record.action in RETURNS:
+        if record.action in BRINGS_BACK:
             self.awaited[node] = self.last[node] = place
         elif record.action in TAKES_AWAY:
             self.last[node] = place
@@ -108,7 +103,7 @@ class Faults(Fold):
     def _is_held(self, node: str) -> bool:
         """Whether a fault that is done to a node's next life, too, was the last that took it away."""
         place = self.last.get(node)
-        return place is not None and self.found[place].record.action in HELD
+        return place is not None and self.found[place].record.action in TAKES_AWAY - ENDS_LIFE
 
     def _gone(self, node: str, t: float) -> None:
         """Note that a node is gone, unless it was before."""
@@ -146,9 +141,9 @@ def unasked_losses(nodes: Iterable[tuple[float, records.Node]], faults: Iterable
     for _, _, event in sorted(events, key=lambda each: each[:2]):
         if isinstance(event, records.Fault):
             is_asked = event.name != ON_FAILURE
-            if event.action == "freeze":
+            if event.action in FREEZES:
                 frozen.add(event.target)
-            elif event.action in ("kill", "memory") and (is_asked or event.target in frozen):
+            elif event.action in ENDS_LIFE and (is_asked or event.target in frozen):
                 doomed.add(event.target)
             elif event.action == "thaw":
                 frozen.discard(event.target)

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.measures.trial import MEASURES, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import VERDICTS, largest_share
@@ -22,7 +23,7 @@ from edgebed.journal.folds import total
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence
-from edgebed.journal.series_faults import RETURNS, TimedFault
+from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.start_up import StartUp, start_up_of
 from edgebed.journal.trial_warnings import divergence, losses, resumptions, unheard_of, unmeasured
 from edgebed.journal.verdict.fidelity import Fidelity, judge
@@ -349,14 +350,14 @@ def _faults(plan: Plan, series: Series) -> dict[str, Any]:
         "faults_failed": sum(bool(each.record.problem) for each in series.faults),
         "faults_missed": sum(not each.moot for each in missed_faults(plan, series)),
         "fault_delay_s": max((each.delay_s for each in done), default=None),
-        "not_back": sum(each.record.action in RETURNS and each.is_to_end for each in done),
+        "not_back": sum(each.record.action in BRINGS_BACK and each.is_to_end for each in done),
         "back_s": max((after_s for each in done if (after_s := _back_s(each, series)) is not None), default=None),
     }
 
 
 def _back_s(done: TimedFault, series: Series) -> float | None:
     """Seconds after an action that was to bring a node back until it was, or until training ended without it."""
-    awaited = done.record.action in RETURNS and done.is_to_end
+    awaited = done.record.action in BRINGS_BACK and done.is_to_end
     return series.trained_s - done.t if awaited else done.back_s
 
 

@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from edgebed.core import records
+from edgebed.core.actions import ENDS_FREEZE, ENDS_LIFE, FREEZES
 from edgebed.journal.folds import Fold, Timeline, on
 
 GATHER_S = 0.25
@@ -80,8 +81,8 @@ class Troubles(Fold):
         if record.moot:
             return
         if not record.problem:
-            _note(record.action, record.target, ("kill", "memory"), ("launch",), self._killed)
-            _note(record.action, record.target, ("freeze",), ("thaw", "kill", "launch"), self._frozen)
+            _note(record.action, record.target, ENDS_LIFE, ("launch",), self._killed)
+            _note(record.action, record.target, FREEZES, ENDS_FREEZE, self._frozen)
             if record.target in self._killed:
                 self._deaths.pop(record.target, None)
         what = f"{record.action} {record.change}".rstrip()

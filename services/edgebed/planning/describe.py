@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from edgebed.core.hosts import HostPlan
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
+from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import bytes_text, largest_share, percent_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from edgebed.core.actions import TAKES_AWAY
 from edgebed.core.plan import FaultPlan, FaultStep, Plan, Trigger
 from edgebed.core.quantities import count_text, number_text
 from edgebed.core.units import format_duration
@@ -12,8 +13,6 @@ TIMES_MAX = 4
 """Moments, or steps, of a fault that are listed one by one; more are summed up."""
 RUNS_MAX = 6
 """Runs of neighbouring nodes that are listed one by one; more are summed up."""
-MANY_TIMES = ("thaw", "heal", "link", "cpus")
-"""Last actions of random faults that can happen to a node more than once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,12 +97,12 @@ def _step_text(each: FaultStep) -> str:
 
 
 def _expected(plan: Plan, trigger: Trigger, faults: Sequence[FaultPlan]) -> float | None:
-    """Expected number of a random fault: pushes of its nodes times its probability; at most one a node if final."""
+    """Expected number of a random fault: its nodes' pushes times its probability, or one a node that it takes away."""
     if trigger.probability is None or plan.stop_updates is None:
         return None
     expected = trigger.probability * plan.stop_updates * len(faults) / len(plan.workers())
     last = faults[0].steps[-1].injection.action
-    return expected if last in (*MANY_TIMES, "launch") else min(expected, float(len(faults)))
+    return min(expected, float(len(faults))) if last in TAKES_AWAY else expected
 
 
 def _times(rows: Sequence[FaultRow]) -> str:

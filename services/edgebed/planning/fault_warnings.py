@@ -4,16 +4,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from edgebed.core.actions import ACTIONS, BRINGS_BACK, ENDS_LIFE, FREEZES, TAKES_AWAY
 from edgebed.core.plan import FaultPlan, FaultStep, Plan
 from edgebed.core.quantities import count_text
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.means import lacks_caps
-
-SETTINGS = {"link": "its link", "cpus": "its CPU cap"}
-"""Actions that give something a value, which the end of the fault takes back, with that thing in words."""
-AWAY = ("kill", "memory", "freeze", "cut")
-BACK = ("launch", "thaw", "heal")
 
 
 def fault_warnings(plan: Plan) -> Iterator[str]:
@@ -43,7 +39,7 @@ class _Span(NamedTuple):
 
 def _overlapping(plan: Plan) -> Iterator[str]:
     """Warnings about two entries that set the same thing: the end of the first ends the second as well."""
-    for action, what in SETTINGS.items():
+    for action, what in ((action, traits.sets) for action, traits in ACTIONS.items() if traits.sets):
         spans: dict[str, list[_Span]] = {}
         for fault in plan.faults:
             if fault.trigger.at_s is not None:
@@ -78,15 +74,15 @@ def _server_gone(plan: Plan) -> Iterator[str]:
     """Warnings about faults that kill the server for good, which ends the trial."""
     for fault in plan.faults:
         actions = [each.injection.action for each in fault.steps]
-        if fault.node == "server" and actions[-1] in ("kill", "memory") and plan.on_failure != "restart":
+        if fault.node == "server" and actions[-1] in ENDS_LIFE and plan.on_failure != "restart":
             yield f"{fault.name} kills the server, and nothing starts it anew: the trial ends there. See restart."
 
 
 def _workers_gone(plan: Plan) -> Iterator[str]:
     """A warning where faults leave no worker, which ends the trial."""
     lasts = [(fault, fault.steps[-1].injection.action) for fault in plan.faults if fault.trigger.probability is None]
-    gone = {fault.node: fault.name for fault, last in lasts if last in AWAY}
-    back = {fault.node for fault, last in lasts if last in BACK}
+    gone = {fault.node: fault.name for fault, last in lasts if last in TAKES_AWAY}
+    back = {fault.node for fault, last in lasts if last in BRINGS_BACK}
     workers = {worker.node for worker in plan.workers()}
     if workers <= gone.keys() and not workers & back and plan.on_failure != "restart":
         names = " and ".join(dict.fromkeys(name for node, name in gone.items() if node in workers))
@@ -115,7 +111,7 @@ def _taken_for_dead(plan: Plan) -> Iterator[str]:
     late = {fault.node: fault.name for fault in _thaws(plan) if fault.node not in timed}
     found: dict[tuple[str, str], str] = {}
     for fault in plan.faults if policy else ():
-        if fault.steps[-1].injection.action == "freeze" and fault.node in late:
+        if fault.steps[-1].injection.action in FREEZES and fault.node in late:
             found.setdefault((fault.name, late[fault.node]), fault.node)
     for (name, thaw), node in found.items():
         yield (

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import local_work_of
+from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.plan import (
-    LINK_ACTIONS,
     EvaluatorPlan,
     FaultPlan,
     ModulesPlan,

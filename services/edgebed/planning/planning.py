@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.core import chance
-from edgebed.core.device_core import REFERENCE
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
-from edgebed.core.hosts import HostPlan
 from edgebed.core.imports import is_import_path, own_folders
 from edgebed.core.plan import GRADIENT_TIME_S, NodePlan, Plan, Task, TensorLayout
+from edgebed.core.planned.device_core import REFERENCE
+from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import FROM_FILES, DataSet, load_data
 from edgebed.learning.data_sets.split import split
@@ -31,11 +31,11 @@ from edgebed.planning.node_plans import NodePlanning
 from edgebed.planning.partition import LayerPartition
 from edgebed.planning.shard_memory import own_bytes
 from edgebed.planning.sharding import Sharding, shard
+from edgebed.roles.part_trials import try_parts
 from edgebed.scenario.choices import Bound
 from edgebed.scenario.faults.own import OwnKind
 from edgebed.scenario.faults.registry import plan_faults
 from edgebed.scenario.hosts import overfull
-from edgebed.scenario.own_parts import try_parts
 from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, TrialSection, class_workers
 from edgebed.wire.tensors import MAX_BYTES
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import TypeVar
 
-from edgebed.core.device_core import REFERENCE
 from edgebed.core.plan import NodePlan, Plan, WorkerPlan
+from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.quantities import ms_text, operations_text
 from edgebed.core.units import format_duration
 

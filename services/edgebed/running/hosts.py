@@ -2,7 +2,7 @@
 
 from contextlib import closing
 
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.runtimes.containers.engine import connect, explained
 from edgebed.scenario.hosts import HostSection
 from edgebed.scenario.schema import Scenario

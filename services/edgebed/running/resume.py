@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from edgebed.core import records
+from edgebed.core.actions import ACTIONS
 from edgebed.core.errors import DamagedFileError, EdgebedError, ScenarioError
 from edgebed.core.package import fingerprint
 from edgebed.core.plan import Injection, Plan
@@ -30,7 +31,7 @@ from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import RunFolder, TrialFolder, find_resumable, runs_root
 from edgebed.metrics import table
 from edgebed.planning.planning import PlannedTrial
-from edgebed.roles.control.active_faults import BY_HAND, OF_NEXT_INCARNATION
+from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.control.duties import is_timely
 from edgebed.roles.control.fault_text import injection_of
@@ -213,7 +214,7 @@ class _Past(Fold):
     def _fault(self, _: float, __: str, record: records.Fault) -> None:
         asked_s = self.timeline.since_began(record.asked_s)
         self.triggered_s.setdefault((record.name, record.target), asked_s)
-        if record.name == BY_HAND and record.action in OF_NEXT_INCARNATION and not record.problem:
+        if record.name == BY_HAND and ACTIONS[record.action].outlasts and not record.problem:
             try:
                 self.by_hand.append((asked_s, injection_of(record.target, record.action, record.change)))
             except ValueError as error:

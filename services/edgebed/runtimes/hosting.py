@@ -5,7 +5,7 @@ from typing import Any, Self
 
 from edgebed.core import records
 from edgebed.core.console import say
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.core.runtimes import TRAITS, Emulation
 from edgebed.core.runtimes import Runtime as RuntimeName
 from edgebed.journal.checkpoints import CheckpointStore

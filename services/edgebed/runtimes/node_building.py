@@ -24,7 +24,7 @@ from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.roles.work import EvaluatorWork, JobRunner, Work
 from edgebed.roles.worker import Worker
 from edgebed.wire.messages import Configure
-from edgebed.wire.tensors import as_numbers, cut
+from edgebed.wire.tensors import cut
 
 
 class Kept(NamedTuple):
@@ -100,7 +100,7 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
     def kept() -> Kept:
         state = arrays.get("state")
         backup = _backup(configure, arrays) if plan.shard else None
-        return Kept(np.array(arrays["theta"]), None if state is None or plan.shard else as_numbers(state), backup)
+        return Kept(np.array(arrays["theta"]), None if plan.shard else state, backup)
 
     def network() -> Any:
         from edgebed.learning.network import Network  # torch, which a server is without

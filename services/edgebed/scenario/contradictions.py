@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from edgebed.algorithms.registry import applied_together
-from edgebed.core.plan import Action, FaultPlan
+from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
+from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
 from edgebed.scenario.choices import Bound
 from edgebed.scenario.faults.entry import FaultSection
@@ -22,10 +23,6 @@ if TYPE_CHECKING:
 
 Keys = tuple[str, ...]
 
-LOSES: tuple[Action, ...] = ("kill", "memory", "freeze", "cut")
-"""Actions that may cost pushes: a worker then makes more of them than the server applies."""
-UNDOES: dict[Action, Action] = {"thaw": "freeze", "heal": "cut"}
-"""Faults that can be undone: what a fault undoes, and what has to have been done before."""
 OF_PUSHES = ("ingress_bytes", "egress_bytes", "traffic_bytes", "updates_lost", "updates_unexplained")
 OF_SHARDS = ("steps_lost", "steps_unexplained")
 """Measures that methods of one kind have and those of the other have not."""
@@ -148,7 +145,7 @@ def _unmeasured(trial: "TrialSection", faults: "_Entries") -> Iterator[Contradic
             message = f"'{trial.method.name}' has no {measure}: {why}; leave it out"
             yield Contradiction((("expect", measure), ("method",)), message)
     done = {step.injection.action for _, of_entry in faults for fault in of_entry for step in fault.steps}
-    if trial.expect.back_s and trial.on_failure != "restart" and not done & {*UNDOES, "launch"}:
+    if trial.expect.back_s and trial.on_failure != "restart" and not done & BRINGS_BACK:
         message = "no fault brings a node back, so nothing is measured unless it is done by hand; leave it out"
         yield Contradiction((("expect", "back_s"), ("faults",), ("on_failure",)), message, "never")
 
@@ -245,7 +242,7 @@ def _unreachable_steps(entries: _Entries, never: Collection[int], trial: "TrialS
     steps = {k: getattr(entry, "step", None) for k, (entry, _) in enumerate(entries)}
     late = {k: step for k, step in steps.items() if step is not None and last_update is not None and step > last_update}
     others = [faults for k, (_, faults) in enumerate(entries) if k not in late and k not in never]
-    if any(step.injection.action in LOSES for faults in others for fault in faults for step in fault.steps):
+    if any(step.injection.action in TAKES_AWAY for faults in others for fault in faults for step in fault.steps):
         return
     for k, step in late.items():
         message = (

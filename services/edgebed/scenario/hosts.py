@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from pydantic import Field, PlainValidator
 
 from edgebed.core.errors import ScenarioError
-from edgebed.core.hosts import ENGINE_PATTERN, FORMS, LOCAL
+from edgebed.core.planned.hosts import ENGINE_PATTERN, FORMS, LOCAL
 from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.core.units import format_memory
 from edgebed.scenario.links import Rate

@@ -398,7 +398,7 @@ class Checkpoint(Message, kw_only=True):
     final: bool = False
     """Whether no update will follow."""
     tensors: tuple[Tensor, ...]
-    """`theta`, of the model's flat shape; and `state`, bytes of float64, where the aggregation remembers more."""
+    """`theta`, of the model's flat shape; and `state`, bytes of what the aggregation remembers beside it."""
 
 
 class Keep(Message, kw_only=True):

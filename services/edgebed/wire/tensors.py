@@ -52,18 +52,6 @@ def encode_dense(name: str, array: NDArray[Any]) -> tuple[Tensor, list[memoryvie
     return Tensor(name, dtype, array.shape, "dense", array.size), cut(array.data)
 
 
-def as_bytes(numbers: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """(s,) numbers of full precision -> (8 s,) bytes, as which they travel; what is trained has no such numbers."""
-    return numbers.astype("<f8").view(np.uint8)
-
-
-def as_numbers(data: NDArray[Any]) -> NDArray[np.float64]:
-    """Inverse of `as_bytes`: the (s,) numbers."""
-    if data.dtype != np.uint8 or data.ndim != 1 or data.size % 8:
-        raise RemoteWireError(f"{data.dtype} {data.shape} are no numbers of 8 bytes")
-    return data.view("<f8").astype(np.float64)
-
-
 def encode_update(name: str, update: ModelUpdate) -> tuple[Tensor, list[memoryview]]:
     """Encode a worker's update, dense or sparse."""
     if update.indices is None:

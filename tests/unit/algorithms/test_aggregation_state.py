@@ -1,5 +1,6 @@
-"""What a checkpoint keeps of an aggregation: a server that goes on from it does as one that was never gone."""
+"""What is stored of an aggregation: a server that goes on from a log or a checkpoint is as one that was never gone."""
 
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -7,19 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.algorithms.aggregator import Aggregator, PushInfo
+from edgebed.algorithms.aggregator import NO_INFO, Aggregator, PushInfo
 from edgebed.algorithms.registry import AGGREGATIONS, configure
-from edgebed.algorithms.update import ModelUpdate
+from edgebed.algorithms.schedule import Scheduled
+from edgebed.algorithms.update import Applied, ModelUpdate
 from edgebed.core.plan import Part
+from edgebed.roles.server.snapshot import dump, dump_lasting, load, load_lasting
 
 N = 4
 WORKERS = ("a", "b", "c")
 PLATEAU = {"schedule": "plateau", "patience": 0, "threshold": 0.1, "decay_by": 0.5, "warm_up": 1.0}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "constant": {},
-    "plateau": PLATEAU,
-    "cosine": {"schedule": "cosine", "epochs": 6.0},
-}
 KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "asynchronous": ("asynchronous", {"staleness": "whole-update"}),
     "per-parameter": ("asynchronous", {"staleness": "per-parameter"}),
@@ -27,16 +25,37 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "momentum": ("synchronous", {"momentum": 0.9, "weights": "examples"}),
     "stale-synchronous": ("stale-synchronous", {"bound": 1}),
     "buffered": ("buffered", {"count": 3, "staleness": "power"}),
+    "own": ("own", {}),
 }
+
+
+class Own(Aggregator):
+    """One of a user's own: it steps along the mean of the last two pushes, and says nothing of how it is stored."""
+
+    def __init__(self, config: Scheduled, theta: Any, version: int = 0) -> None:
+        super().__init__(config, theta, version)
+        self.last = deque[Any](maxlen=2)
+        self.seen = {"pushes": np.int64(0), "by": {"a": (1, [2.5])}}
+
+    def push(self, worker: str, update: ModelUpdate, base: int, info: PushInfo = NO_INFO) -> Applied:
+        """Apply it at once."""
+        self.last.append(update)
+        self.seen["pushes"] += 1
+        self.move(None, sum(each.values for each in self.last), float(len(self.last) + self.seen["pushes"]))
+        self.version += 1
+        return Applied((worker,), None)
 
 
 def make(kind: str, settings: dict[str, Any], theta: Any = None, version: int = 0) -> Aggregator:
     """A server that all workers have joined, and been sent the model of; three pushes are an epoch."""
     name, own = KINDS[kind]
-    config = configure("aggregation", Part(name=name, settings=own | settings))
-    made: Aggregator = AGGREGATIONS[name].Aggregation(
-        config, np.linspace(-1, 1, N, dtype="f4") if theta is None else theta, version
-    )
+    begin = np.linspace(-1, 1, N, dtype="f4") if theta is None else theta
+    made: Aggregator
+    if name == "own":
+        made = Own(Scheduled(**settings), begin, version)
+    else:
+        config = configure("aggregation", Part(name=name, settings=own | settings))
+        made = AGGREGATIONS[name].Aggregation(config, begin, version)
     made.epochs_a_push = 1 / 3
     for worker in WORKERS:
         made.joined(worker)
@@ -45,8 +64,8 @@ def make(kind: str, settings: dict[str, Any], theta: Any = None, version: int = 
 
 
 def round_of(server: Aggregator, values: list[float], base: int) -> None:
-    """One push of each; nothing is held when the last has come."""
-    for worker, value in zip(WORKERS, values, strict=True):
+    """A push of each of the first so many; nothing is held when the last of all has come."""
+    for worker, value in zip(WORKERS, values, strict=False):
         server.schedule.note(server.epoch, abs(value))
         server.push(worker, ModelUpdate(N, None, np.full(N, value, "f4")), base, PushInfo(examples=1 + ord(worker) % 3))
         server.pulled(worker)
@@ -67,10 +86,10 @@ def test_a_server_that_goes_on_from_a_checkpoint_is_the_one_before(
     lasting = make(kind, settings)
     for values in before:
         round_of(lasting, values, lasting.version)
-    state = lasting.state()
+    state = dump_lasting(lasting)
     kept = state.copy()
     anew = make(kind, settings, lasting.theta.copy(), lasting.version)
-    anew.restore(state)
+    load_lasting(anew, state)
     for worker in WORKERS:  # all have to join the new one
         lasting.joined(worker)
         lasting.pulled(worker)
@@ -80,7 +99,7 @@ def test_a_server_that_goes_on_from_a_checkpoint_is_the_one_before(
 
     np.testing.assert_array_equal(lasting.theta, anew.theta)
     assert (lasting.version, lasting.learning_rate) == (anew.version, anew.learning_rate)
-    np.testing.assert_array_equal(lasting.state(), anew.state())
+    np.testing.assert_array_equal(dump_lasting(lasting), dump_lasting(anew))
     np.testing.assert_array_equal(state, kept)  # it was handed out: nobody writes to it
 
 
@@ -97,10 +116,50 @@ def test_without_its_state_it_is_another(kind: str, settings: dict[str, Any]) ->
     assert (lasting.theta != anew.theta).all()
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "momentum"])
-def test_most_remember_nothing_but_the_model(kind: str) -> None:
-    """So their checkpoints are as small as it."""
-    server = make(kind, {})
-    round_of(server, [1.0, 2.0, 3.0], 0)
+@pytest.mark.parametrize("settings", [{}, PLATEAU], ids=["as-is", "plateau"])
+@pytest.mark.parametrize("kind", KINDS)
+@given(before=ROUNDS, cut=st.integers(0, 2), after=ROUNDS)
+def test_whatever_it_holds_the_next_updates_are_the_same(
+    kind: str, settings: dict[str, Any], before: list[list[float]], cut: int, after: list[list[float]]
+) -> None:
+    """Bit for bit, also in the middle of a round: who takes part and what is held goes through a log as well."""
+    lasting = make(kind, settings)
+    for values in before:
+        round_of(lasting, values, lasting.version)
+    round_of(lasting, [0.5, -1.5][:cut], lasting.version)
+    snapshot, frames = dump(lasting)
+    anew = make(kind, settings)
+    load(anew, snapshot, b"".join(frames))
+    for values in after:
+        for server in (lasting, anew):
+            round_of(server, values, server.version)
 
-    assert len(server.state()) == 0
+    assert anew.theta.tobytes() == lasting.theta.tobytes()
+    assert dump(anew)[0] == dump(lasting)[0]
+    assert b"".join(dump(anew)[1]) == b"".join(dump(lasting)[1])
+
+
+def test_a_velocity_takes_four_bytes_an_entry() -> None:
+    """Beside it a checkpoint has some hundred bytes of names."""
+    sizes = [len(dump_lasting(make("momentum", {}, np.zeros(size, "f4")))) for size in (1_000, 2_000)]
+
+    assert 4_000 <= sizes[1] - sizes[0] < 4_010
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("momentum", "own")])
+def test_most_remember_nothing_but_the_model(kind: str) -> None:
+    """So their checkpoints are about as small as it, however large it is, and whatever is held."""
+    sizes = []
+    for size in (1_000, 2_000):
+        server = make(kind, {}, np.zeros(size, "f4"))
+        server.push("a", ModelUpdate(size, None, np.ones(size, "f4")), 0)
+        sizes.append(len(dump_lasting(server)))
+
+    assert max(sizes) < 400
+    assert sizes[1] - sizes[0] < 10
+
+
+def test_what_another_remembers_is_refused() -> None:
+    """With what does not fit."""
+    with pytest.raises(ValueError, match="state: not what this aggregation remembers: Aggregation has no last"):
+        load_lasting(make("rounds", {}), dump_lasting(make("own", {})))

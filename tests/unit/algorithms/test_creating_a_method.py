@@ -112,10 +112,12 @@ def test_a_wrong_setting_of_a_part_is_the_users_mistake(own, copy, option, says)
 
 def test_the_references_know_the_part(copy):
     """Generated from its `Config`."""
-    done = in_copy(copy, "-m", "edgebed.scenario.reference", "markdown")
+    done = in_copy(copy, "-m", "docs.generate", "docs/scenario.md")
+    assert done.returncode == 0, done.stderr
+    document = (copy / "docs/scenario.md").read_text(encoding="utf-8")
 
-    assert "### compression: `subsampling`" in done.stdout
-    assert "Multiply what is sent by n / k" in done.stdout
+    assert "### compression: `subsampling`" in document
+    assert "Multiply what is sent by n / k" in document
 
 
 def test_the_example_is_as_short_as_it_says():

@@ -203,7 +203,10 @@ CHECKPOINTS = {
     "huge version": (saved(version=2**60, theta=theta()), f"version: {2**60} is no number of updates"),
     "version beyond the end": (saved(version=301, theta=theta()), "version: 301, where the trial ends at update 300"),
     "version of a kind": (saved(version="3", theta=theta()), "version: 3 is no number of updates"),
-    "state of another": (saved(version=3, theta=theta(), state=theta("float64", 5)), "state: 5 numbers"),
+    "state of another": (
+        saved(version=3, theta=theta(), state=theta("uint8", 5)),
+        "state: not what this aggregation remembers",
+    ),
     "state of a kind": (saved(version=3, theta=theta(), state=theta(size=5)), "state: float32"),
     "objects": (saved(version=3, theta=np.array([{}])), "Object arrays"),
     "nothing": (with_file("asgd/checkpoints/latest.npz", b""), "No data left"),

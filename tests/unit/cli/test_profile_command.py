@@ -6,7 +6,7 @@ import sys
 import pytest
 from command_line import command_line
 
-from edgebed.core.device_core import Core
+from edgebed.core.planned.device_core import Core
 from edgebed.core.quantities import number_text
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.devices.profile import read_device

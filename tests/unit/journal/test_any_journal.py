@@ -26,17 +26,19 @@ EXTREMES = {
 
 
 def base_of(declared):
-    """The plain type that a field has beside None."""
+    """The plain type that a field has beside None; of one with a few values the first of these."""
     if typing.get_origin(declared) is typing.Annotated:
         return typing.get_args(declared)[0]
     if typing.get_origin(declared) is tuple:
         return tuple
+    if typing.get_origin(declared) is typing.Literal:
+        return typing.get_args(declared)[0]
     return next((base_of(each) for each in typing.get_args(declared) if each is not type(None)), declared)
 
 
 def parts_of(declared):
     """What a field may be, with the bounds of each."""
-    if typing.get_origin(declared) is typing.Annotated or not typing.get_args(declared):
+    if typing.get_origin(declared) in (typing.Annotated, typing.Literal) or not typing.get_args(declared):
         return {declared}
     return set().union(*map(parts_of, typing.get_args(declared)))
 
@@ -46,13 +48,13 @@ def largest(declared):
     for part in parts_of(declared):
         for meta in getattr(part, "__metadata__", ()):
             return base_of(part)(LARGEST if meta.le is None else min(meta.le, LARGEST))
-    return {str: "edge-0", bool: True}.get(base_of(declared), ())
+    return {str: "edge-0", bool: True, "kill": "kill"}.get(base_of(declared), ())
 
 
 def strange_lines(kind):
     """A line for each field of a record and each strange value of it; the others are what they could be."""
     types = {field.name: base_of(field.type) for field in msgspec.structs.fields(kind)}
-    plain = {int: 1, float: 1.0, str: "edge-0", bool: True, tuple: []}
+    plain = {int: 1, float: 1.0, str: "edge-0", bool: True, tuple: [], "kill": "kill"}
     line = {"t": 1.0, "node": "edge-0", "kind": kind.__struct_config__.tag}
     line |= {name: plain.get(each, []) for name, each in types.items()}
     for name, each in types.items():

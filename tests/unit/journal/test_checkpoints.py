@@ -60,16 +60,16 @@ def test_the_final_one_is_the_latest_as_well(folder):
 def test_what_the_aggregation_remembers_is_kept_with_the_model(folder, final):
     """To the last of its bits, and replaced with the model; a method that remembers nothing has none."""
     checkpoints = CheckpointStore(folder, INITIAL)
-    state = np.array([0.1, np.inf, 1e-300])
+    state = np.array([1, 0, 255], np.uint8)
     checkpoints.keep(20, INITIAL, final, state)
-    state[:] = 0.0
+    state[:] = 0
 
     for found in (
         checkpoints.latest,
         CheckpointStore(folder, INITIAL).latest,
         read_checkpoint(folder.latest_checkpoint),
     ):
-        assert found.state.tolist() == [0.1, np.inf, 1e-300]
+        assert found.state.tolist() == [1, 0, 255]
     checkpoints.keep(40, INITIAL, final)
     assert checkpoints.latest.state is None
     assert CheckpointStore(folder, INITIAL).latest.state is None

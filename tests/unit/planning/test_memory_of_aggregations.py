@@ -12,6 +12,7 @@ from edgebed.algorithms.registry import AGGREGATIONS, aggregation_of
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core.plan import Method, Part
 from edgebed.planning.memory import DENSE_PEER_COPIES
+from edgebed.roles.server.snapshot import dump_lasting
 
 SIZE = 100_000
 WORKERS = 6
@@ -65,7 +66,8 @@ def held(name: str, settings: dict[str, Any], share: float | None) -> float:
                 for each in applied.released if applied else ():
                     made.pulled(each)
                 most = max(most, tracemalloc.get_traced_memory()[1])
-        made.state()
+        state = dump_lasting(made)
+        assert len(state)
         return max(most, tracemalloc.get_traced_memory()[1]) / (4 * SIZE)
     finally:
         tracemalloc.stop()

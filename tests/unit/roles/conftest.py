@@ -22,7 +22,7 @@ from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.events import Disconnected, Effect, Journal, MessageReceived, Send, Wake, Woken
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.wire.messages import AnyMessage, Checkpoint, Failed, Finish, Join, Model, Push, Refuse
-from edgebed.wire.tensors import decode_dense, encode_update
+from edgebed.wire.tensors import decode_dense, encode_update, split_frames
 
 BENCH_WORKERS = ("edge-0", "edge-1", "edge-2")
 ONES = ModelUpdate(6, None, np.ones(6, "f4"))
@@ -178,10 +178,12 @@ class ServerBench:
 
     def checkpoints(self):
         """(version, final, first parameter) of all that were handed over."""
+        handed = [each for each in self.sent if isinstance(each[1], Checkpoint) and each[0] == "controller"]
+        models = [decode_dense(*split_frames(message.tensors, frames)["theta"]) for _, message, frames in handed]
         return [
-            (message.version, message.final, round(float(decode_dense(message.tensors[0], frames)[0]), 6))
-            for to, message, frames in self.sent if isinstance(message, Checkpoint) and to == "controller"
-        ]  # fmt: skip
+            (message.version, message.final, round(float(theta[0]), 6))
+            for (_, message, _), theta in zip(handed, models, strict=True)
+        ]
 
     @staticmethod
     def answers(sent):

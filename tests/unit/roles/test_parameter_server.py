@@ -12,7 +12,7 @@ from edgebed.roles.events import Connected, Journal, Send, Wake, Woken
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.wire.frames import encode, size_bytes
 from edgebed.wire.messages import Checkpoint, Finish, Hello, Join, Model, Pull, Push, Refuse, Start, Tensor
-from edgebed.wire.tensors import decode_dense, encode_update
+from edgebed.wire.tensors import decode_dense, encode_update, split_frames
 
 N = 6
 
@@ -256,7 +256,7 @@ def test_finish_hands_over_the_model_and_answers_waiting_pulls_once(server, tell
     assert effects[0] == Journal(records.Finished(version=1, reason="60 s have passed"))
     to, checkpoint = sent(effects)[0]
     assert (to, checkpoint.version, checkpoint.final) == ("controller", 1, True)
-    assert decode_dense(checkpoint.tensors[0], effects[1].frames)[0] == np.float32(-0.1)
+    assert decode_dense(*split_frames(checkpoint.tensors, effects[1].frames)["theta"])[0] == np.float32(-0.1)
     assert models(effects) == [("evaluator", 1, True, -0.1)]
     assert tell(server, finish) == []
     assert models(tell(server, Pull(sender="evaluator", at_version=0))) == [("evaluator", 1, True, -0.1)]

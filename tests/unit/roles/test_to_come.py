@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from staged_world import fault, inject
 
+from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.plan import Injection
-from edgebed.roles.control.to_come import ON_FAILURE, RETURNS, Cause, Latest, PendingActions
+from edgebed.roles.control.to_come import ON_FAILURE, Cause, Latest, PendingActions
 
 NODES, ACTIONS = ("edge-0", "edge-1"), ("kill", "launch", "thaw")
 TIMES = st.sampled_from([0.0, 0.5, 1.0, 3.0, 9.0])
@@ -30,7 +31,7 @@ def test_the_latest_is_that_of_all_which_are_left(acts):
             for action in ACTIONS:
                 due = [cause.asked_s for cause, each in steps if (each.node, each.action) == (node, action)]
                 assert to_come.latest_s(node, action) == max(due, default=None)
-        due = [cause.asked_s for cause, each in steps if each.action in RETURNS and cause.name != ON_FAILURE]
+        due = [cause.asked_s for cause, each in steps if each.action in BRINGS_BACK and cause.name != ON_FAILURE]
         assert to_come.last_return_s() == max(due, default=None)
         assert list(to_come.causes()) == [cause for cause, _ in steps]
 
@@ -40,8 +41,8 @@ BEGUN = st.tuples(*(st.none() | TIMES,) * 2).map(lambda times: (times[0] or 0.0,
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(NODES), st.sampled_from(("kill", *RETURNS)), BEGUN, st.sampled_from(["f-1", "f-2"]),
-                  st.booleans()), max_size=12),
+        st.tuples(st.sampled_from(NODES), st.sampled_from(("kill", *sorted(BRINGS_BACK))), BEGUN,
+                  st.sampled_from(["f-1", "f-2"]), st.booleans()), max_size=12),
     st.sets(st.integers(0, 11)), TIMES,
 )  # fmt: skip
 def test_who_is_away_or_stands_still_is_told_by_what_undoes_just_that(steps, done, now):

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.runtimes.containers import engine
 from edgebed.runtimes.containers.contexts import USUAL, endpoint_of
 from edgebed.runtimes.containers.engine import connect, connected, is_there

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import pytest
 from docker.errors import APIError
 
+from edgebed.core.actions import Action
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Action, Injection, Method, Part, Plan, Task, WorkerPlan
+from edgebed.core.plan import Injection, Method, Part, Plan, Task, WorkerPlan
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers.container import ENDED, FREEZE_TRIES, Container
 from edgebed.runtimes.containers.launcher import ContainerLauncher, Life

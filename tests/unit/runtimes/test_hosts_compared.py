@@ -7,7 +7,7 @@ import pytest
 from docker.errors import ImageNotFound
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.reports.studies.hosts_table import hosts_parts
 from edgebed.reports.writing.page import Grid, plain
 from edgebed.runtimes.containers.hosts import check, images

@@ -9,7 +9,7 @@ from command_line import command_line
 from docker.errors import APIError, NotFound
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.emulation import cgroups
 from edgebed.runtimes.containers import leftovers, register
 from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from edgebed.core import records
-from edgebed.core.device_core import Core
+from edgebed.core.planned.device_core import Core
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.roles.events import Compute
 from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult

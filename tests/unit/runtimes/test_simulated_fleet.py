@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from edgebed.core.device_core import Core
 from edgebed.core.plan import Plan
+from edgebed.core.planned.device_core import Core
 from edgebed.roles.events import Compute
 from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult
 from edgebed.runtimes.simulation.agenda import Agenda

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.core.device_core import REFERENCE, Core
+from edgebed.core.planned.device_core import REFERENCE, Core
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.devices.profile import read_device, shipped_devices
 from edgebed.scenario.load import load_scenario

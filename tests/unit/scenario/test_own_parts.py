@@ -105,6 +105,44 @@ class Plain(Aggregator):
         return Applied((worker,), update.indices)
 
 
+class Holds(Plain):
+    # every second push is applied, with the one before it
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.waits = []
+
+    def push(self, worker, update, base, told=None):
+        self.waits.append((worker, update))
+        return self.expire() if len(self.waits) > 1 else None
+
+    def expire(self):
+        if not self.waits:
+            return None
+        for _, update in self.waits:
+            self.move(update.indices, update.values)
+        self.version += len(self.waits)
+        released, self.waits = tuple(worker for worker, _ in self.waits), []
+        return Applied(released, None)
+
+
+class Held(Holds):
+    session = ("waits",)
+
+
+class Draws(Plain):
+    # what no log can hold
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.draws = np.random.default_rng(1)
+
+
+class Late(Plain):
+    # an attribute that a new server has not
+    def push(self, worker, update, base, told=None):
+        self.last = update
+        return super().push(worker, update, base, told)
+
+
 class Loose(Aggregator):
     class Config:
         pass
@@ -159,7 +197,7 @@ def line_of(text: str, module: str = MODULE) -> int:
         ("compression=own_all:Al", "own_all:Al: module 'own_all' has no 'Al'. Did you mean 'All'?"),
         (
             "compression=own_all:Zzz",
-            "own_all:Zzz: module 'own_all' has no 'Zzz'. It has: All, Config, Drawn, Kept, Loose",
+            "own_all:Zzz: module 'own_all' has no 'Zzz'. It has: All, Config, Drawn, Draws, Held",
         ),
         ("compression=own_all:NUMBER", "'NUMBER' is a int, not a function or class"),
         ("compression=own_all:Plain", "not a subclass of edgebed.algorithms.compressor.Compressor, as a compression"),
@@ -271,6 +309,29 @@ def test_a_compression_that_could_not_be_repeated_is_refused(folder, good, name,
     """The simulation may call it ahead of time, in another process, and once more."""
     (folder / "s.yaml").write_text(good)
     problems = check(folder / "s.yaml", [f"method.compression=own_all:{name}"]).problems
+
+    assert [says in problem for problem in problems] == ([True] if says else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        (
+            "Holds",
+            "own_all:Holds: a server that goes on from a checkpoint, where all workers join again, waits",
+        ),
+        (
+            "Draws",
+            "own_all:Draws cannot be stored, so no server could go on from a log or a checkpoint: draws: ",
+        ),
+        ("Late", "own_all:Late cannot be stored, so no server could go on from a log or a checkpoint: state: "),
+        ("Held", ""),
+    ],
+)
+def test_an_aggregation_that_no_server_could_go_on_with_is_refused(folder, good, name, says):
+    """It is stored and made anew before anything starts; its author lists nothing but what is held."""
+    (folder / "s.yaml").write_text(good)
+    problems = check(folder / "s.yaml", [f"method.aggregation=own_all:{name}"]).problems
 
     assert [says in problem for problem in problems] == ([True] if says else [])
 

@@ -19,9 +19,9 @@ from swept_result import METHODS, RATES, swept
 from tiny_sweep import SWEEP, write_sweep
 
 from edgebed.algorithms.registry import batches_a_push
-from edgebed.core.device_core import Core
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.plan import Part, TensorLayout
+from edgebed.core.planned.device_core import Core
 from edgebed.core.units import format_duration
 from edgebed.reports.studies.sweep_charts import cell_lines, factor_text, layout_of, letters, maps_of
 from edgebed.reports.studies.sweep_curves import QUANTITIES, curves_of, places_of

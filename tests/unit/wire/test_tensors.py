@@ -17,8 +17,6 @@ from edgebed.wire.tensors import (
     DTYPES,
     FRAME_BYTES,
     MAX_BYTES,
-    as_bytes,
-    as_numbers,
     check_frames,
     decode_dense,
     decode_positions,
@@ -159,22 +157,6 @@ def test_an_array_that_cannot_travel_is_this_nodes_own_fault(array):
     """LocalWireError: the caller made a mistake."""
     with pytest.raises(LocalWireError):
         encode_dense("x", array)
-
-
-@given(numbers=st.lists(st.floats(), max_size=5))
-def test_numbers_of_full_precision_travel_as_bytes(numbers):
-    """Bit for bit; and nothing else is taken for such."""
-    array = np.array(numbers, "f8")
-    tensor, frames = encode_dense("state", as_bytes(array))
-
-    assert as_numbers(decode_dense(tensor, frames)).tobytes() == array.tobytes()
-
-
-@pytest.mark.parametrize("data", [np.zeros(7, "u1"), np.zeros((2, 8), "u1"), np.zeros(8, "i1"), np.zeros(2, "f4")])
-def test_other_bytes_are_no_numbers(data):
-    """RemoteWireError: whoever sent them made a mistake."""
-    with pytest.raises(RemoteWireError, match="no numbers of 8 bytes"):
-        as_numbers(data)
 
 
 @pytest.mark.parametrize(

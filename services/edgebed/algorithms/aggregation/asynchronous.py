@@ -40,6 +40,7 @@ class Aggregation(Aggregator):
     """The model, and what the staleness of each parameter is counted by."""
 
     config: Config
+    session = ("counts", "counts_at_pull")
 
     @classmethod
     def together(cls, config: Config, workers: int) -> int:

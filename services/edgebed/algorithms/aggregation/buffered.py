@@ -47,6 +47,7 @@ class Aggregation(Aggregator):
     """The pushes that the model has yet to move by."""
 
     config: Config
+    session = ("held",)
 
     @classmethod
     def together(cls, config: Config, workers: int) -> int:

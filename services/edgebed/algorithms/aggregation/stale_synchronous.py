@@ -41,6 +41,7 @@ class Aggregation(Aggregator):
     """The model, and everybody's clock."""
 
     config: Config
+    session = ("clocks", "waiting")
 
     @classmethod
     def together(cls, config: Config, workers: int) -> int:

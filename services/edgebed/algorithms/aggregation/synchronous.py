@@ -60,6 +60,7 @@ class Aggregation(Aggregator):
     """The round that is open: who takes part, what has come."""
 
     in_rounds = True
+    session = ("members", "waiting", "sums", "pushes", "weight")
 
     config: Config
 
@@ -67,9 +68,9 @@ class Aggregation(Aggregator):
     def holds(cls, config: Config, workers: int, share: float | None) -> float:
         """A round's sum and step, and its chosen entries with positions of 8 bytes; dense updates are as they came.
 
-        With momentum the velocity, its next, and itself in a checkpoint with 8 bytes a number.
+        With momentum the velocity, its next, and itself in a checkpoint.
         """
-        return 2.0 + 3.0 * (share or 0.0) * workers + (6.0 if config.momentum else 0.0)
+        return 2.0 + 3.0 * (share or 0.0) * workers + (4.0 if config.momentum else 0.0)
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
@@ -126,16 +127,6 @@ class Aggregation(Aggregator):
     def expire(self) -> Applied | None:
         """End the round with the pushes that have come."""
         return self._end() if self.pushes else None
-
-    def state(self) -> NDArray[np.float64]:
-        """(s,) state of the schedule, and the velocity."""
-        return np.concatenate([super().state(), self.velocity])
-
-    def restore(self, state: NDArray[np.float64]) -> None:
-        """Restore schedule and velocity."""
-        before = len(state) - len(self.velocity)
-        super().restore(state[:before])
-        self.velocity = state[before:].astype(np.float32)
 
     def _end_if_complete(self) -> Applied | None:
         # rounded: 0.55 * 100 is a little more than 55

@@ -35,6 +35,7 @@ from typing import get_args
 import msgspec
 
 from edgebed.core import chance, records
+from edgebed.core.actions import ENDS_FREEZE, ENDS_LIFE, FREEZES
 from edgebed.core.plan import Point
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting, Ledger, closed
@@ -207,13 +208,13 @@ class UpdateAccounting(Fold):
         if record.problem or record.moot:
             return
         halt = self.frozen.get(record.target) or Halt(record.trigger.partition(" ")[0] in POINTS)
-        if record.action in ("kill", "memory"):
+        if record.action in ENDS_LIFE:
             life = self.lives.get((record.target, self.timeline.incarnations.get(record.target, 0)))
             if life:
                 life.halt = halt
-        if record.action == "freeze":
+        if record.action in FREEZES:
             self.frozen[record.target] = halt
-        elif record.action in ("thaw", "kill", "launch"):
+        elif record.action in ENDS_FREEZE:
             self.frozen.pop(record.target, None)
 
     def _life(self, worker: str, incarnation: int) -> WorkerIncarnation:

@@ -17,6 +17,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.plan import LinkChange, LinkPlan, Plan
 from edgebed.core.recorded.measured import HOST_LOAD_S, Usage
 from edgebed.journal.series import Floats, Series
@@ -45,7 +46,6 @@ PROBE_STARTS_S = 10.0
 """Seconds that the probe of one of several hosts, a container, may need until its first record."""
 AFTER_FAULT_S = 10.0
 """Seconds after a fault of a link during which messages may be under way that met it, and are not timed."""
-LINK_FAULTS = ("cut", "link", "heal")
 
 READ_BACK = "read back by the node from tc"
 STATED = "stated by the node, which holds it itself"
@@ -310,7 +310,7 @@ def _expected(worker: str, receiver: str, trial: Observed, presence: Presence, l
     times = series.updates.t[series.updates.worker == series.workers.index(worker)]
     is_owed = _any(times, (life.owed for life in presence.lives(receiver)))
     done = (each for end in (worker, trial.server.name) for each in presence.done.get(end, ()))
-    is_met = _any(times, (Span(t, t + AFTER_FAULT_S) for t, action in done if action in LINK_FAULTS))
+    is_met = _any(times, (Span(t, t + AFTER_FAULT_S) for t, action in done if action in LINK_ACTIONS))
     return float(is_owed.sum() - max(left_out, (is_owed & is_met).sum()))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from edgebed.core import quantities
+from edgebed.core.actions import ACTIONS
 from edgebed.journal.series_faults import BY_HAND, TimedFault
 from edgebed.journal.verdict.findings import Finding, Observed, Rule, seconds_text
 from edgebed.roles.control.fault_text import AS_PLANNED
@@ -17,10 +18,6 @@ LATE_S = 0.25
 """Seconds by which a fault to one node may be late."""
 LATE_A_NODE_S = 0.05
 """Seconds more by which a fault to several nodes at once may be late, for each node: 1 s to twenty."""
-ENDS = {"heal": ("cut",), "thaw": ("freeze",), "launch": ("kill", "memory", "freeze")}
-"""Actions that end what others began."""
-TAKES_TIME = ("launch", "memory")
-"""Actions that are under way for as long as a node takes; they begin in time, or are late in `back after`."""
 
 
 def undone(trial: Observed) -> Iterator[Finding]:
@@ -79,7 +76,7 @@ def late(trial: Observed) -> Iterator[Finding]:
     timely = [
         done
         for done in trial.faults
-        if done.was_done and done.record.action not in TAKES_TIME and done.record.name != BY_HAND
+        if done.was_done and not ACTIONS[done.record.action].takes_time and done.record.name != BY_HAND
     ]
     found = []
     for _, group in groupby(sorted(timely, key=_moment), key=_moment):
@@ -131,9 +128,10 @@ def _is_explained(trial: Observed, worker: str, t: float) -> bool:
             continue
         if done.t >= since_s:
             return True
-        for ended in ENDS.get(action, (action,)):
+        undoes = ACTIONS[action].undoes
+        for ended in undoes or (action,):
             in_force.discard((target, ended))
-        if action not in ENDS and done.record.change != AS_PLANNED:
+        if not undoes and done.record.change != AS_PLANNED:
             in_force.add((target, action))
     return bool(in_force)
 

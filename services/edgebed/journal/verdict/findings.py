@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from edgebed.core import records
+from edgebed.core.actions import ACTIONS
 from edgebed.core.framing import MTU
 from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.quantities import first_text
@@ -119,7 +120,7 @@ class Observed:
     def was_done(self, node: Judged, *actions: str) -> bool:
         """Whether one of these was done to a node; a cap changed while it was away is its next incarnation's."""
         return any(
-            (done.was_done or (done.record.action == "cpus" and done.record.moot))
+            (done.was_done or (ACTIONS[done.record.action].by == "cap" and done.record.moot))
             and done.record.target == node.name
             and done.record.action in actions
             for done in self.faults

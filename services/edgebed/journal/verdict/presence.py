@@ -7,15 +7,14 @@ is known but that last part.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from edgebed.core.actions import BRINGS_BACK, ENDS_FREEZE, FREEZES, TAKES_AWAY
 from edgebed.journal.series import Series
-from edgebed.journal.series_faults import RETURNS, SERVER
+from edgebed.journal.series_faults import SERVER
 
 LOOK_S = 1.0
 """Seconds between two looks of a node at itself."""
 TOLD_AFTER_MAX_S = 10.0
 TOLD_AFTER_SHARE = 0.1
-SILENCED_BY = ("kill", "memory", "freeze", "cut")
-"""Actions after which a node may tell nothing any more."""
 ENDS = ("stopped", "died", "missing")
 OUT_OF_REACH = "unresponsive"
 ANEW = ("expected", "started", "joined")
@@ -24,7 +23,7 @@ ANEW = ("expected", "started", "joined")
 
 UNDER_WAY_S = 0.5
 """Seconds after a freeze in which what came before it may still be handled."""
-THAWED_BY = ("thaw", "kill", "memory", *ENDS, *ANEW)
+THAWED_BY = {*ENDS_FREEZE, *ENDS, *ANEW}
 """What ends a freeze: an action, or a state of the node."""
 
 
@@ -104,11 +103,11 @@ class Presence:
         found, since_s = list[Freeze](), None
         events = sorted(self.done.get(node, []) + self._states.get(node, []), key=lambda event: event[0])
         for t, what in [*events, (self.series.trained_s, "")]:
-            if what == "freeze" and since_s is None:
+            if what in FREEZES and since_s is None:
                 since_s = t
             elif since_s is not None and (not what or what in THAWED_BY):
                 until_s = min(t, self.series.trained_s)
-                found.append(Freeze(Span(min(since_s, until_s), until_s), is_told=what == "thaw"))
+                found.append(Freeze(Span(min(since_s, until_s), until_s), is_told=what in BRINGS_BACK))
                 since_s = None
         return tuple(found)
 
@@ -129,9 +128,9 @@ def _lives(events: Iterable[tuple[float, str]], series: Series, ends: Sequence[s
     for t, what in events:
         if what == "running" and since_s is None:
             since_s, silent_s = t, None
-        elif what in SILENCED_BY:
+        elif what in TAKES_AWAY:
             silent_s = t if silent_s is None else silent_s
-        elif what in RETURNS:
+        elif what in BRINGS_BACK:
             silent_s = None
         elif since_s is not None and what in ends:
             until_s = _last_heard_s(series, t) if what in ANEW else t

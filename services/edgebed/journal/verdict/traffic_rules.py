@@ -8,6 +8,7 @@ larger one counts, so that each makes up for what the other cannot see.
 
 from collections.abc import Iterator
 
+from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.framing import MTU, ack_share, packet_bytes, segment_bytes
 from edgebed.core.quantities import bytes_text
 from edgebed.core.records import Traffic
@@ -58,7 +59,7 @@ def _own_bytes(node: Judged) -> int:
 
 def _is_counted(trial: Observed, node: Judged) -> bool:
     """Whether counts can be compared: what is lost behind an interface is sent again, and counted there twice."""
-    return not node.plan.link.lossy and not trial.was_done(node, "cut", "link")
+    return not node.plan.link.lossy and not trial.was_done(node, *LINK_ACTIONS)
 
 
 def _dropped_bytes(node: Judged) -> int:

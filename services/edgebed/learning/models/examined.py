@@ -2,9 +2,7 @@
 
 Of built-in models on inputs of the built-in data sets all of this is known: `examined.jsonl`, a line for each pair, has
 what torch counted, and a test counts again. So such a trial is planned without torch, whose import takes longer than
-all the rest. Other models are built and tried. The file is written by
-
-    python -m edgebed.learning.models.examined > services/edgebed/learning/models/examined.jsonl
+all the rest. Other models are built and tried. `scripts/generate-docs` writes the file.
 """
 
 import functools
@@ -132,11 +130,6 @@ def examine_all() -> Iterator[Examination]:
                 continue
 
 
-def main() -> None:
-    """Print the file."""
-    for each in examine_all():
-        print(msgspec.json.encode(each).decode())
-
-
-if __name__ == "__main__":
-    main()
+def file_text() -> str:
+    """Return what the file is to be."""
+    return "".join(f"{msgspec.json.encode(each).decode()}\n" for each in examine_all())

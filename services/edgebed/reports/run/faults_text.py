@@ -6,10 +6,11 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
+from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.quantities import UNMEASURED, count_text, seconds_text
 from edgebed.journal.accounts.ledger import Accounting, Ledger
 from edgebed.journal.missed_faults import Missed
-from edgebed.journal.series_faults import RETURNS, TimedFault
+from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.summary import TrialSummary
 from edgebed.roles.control.fault_text import AS_PLANNED, change_text, trigger_text
 
@@ -224,7 +225,7 @@ def _done_text(alike: Sequence[TimedFault]) -> str:
 
 
 def _back_text(alike: Sequence[TimedFault]) -> str:
-    if alike[0].record.action not in RETURNS or not alike[0].was_done:
+    if alike[0].record.action not in BRINGS_BACK or not alike[0].was_done:
         return ""
     known = [done.back_s for done in alike if done.back_s is not None]
     never = len(alike) - len(known)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from edgebed.core.plan import LINK_ACTIONS, Action, Injection, LinkChange
+from edgebed.core.actions import ACTIONS, KILLS, Action
+from edgebed.core.plan import Injection, LinkChange
 from edgebed.roles.control.members import Member, State
 from edgebed.roles.control.to_come import Cause
 
@@ -13,8 +14,6 @@ BY_HAND = "by hand"
 INSTANT_S = 1e-3  # no real node is launched twice in a millisecond
 LAUNCHES_MAX = 100
 """Launches of a node within an instant; with more of them, virtual time does not go on."""
-OF_NEXT_INCARNATION = (*LINK_ACTIONS, "cpus")
-"""Actions that can be done to a node that is not there: its next incarnation has them."""
 
 
 class Deviation(NamedTuple):
@@ -53,11 +52,11 @@ class ActiveFaults(msgspec.Struct):
         """Say why there is nothing to do; empty if there is. `overlap`: why the step takes no doing by itself."""
         if injection.action == "launch":
             return f"it is {member.state}" if member.is_there or member.state is State.EXPECTED else ""
-        if injection.action == "kill" and self.ending:
+        if injection.action in KILLS and self.ending:
             return "it is being killed"
         if member.is_there:
             return overlap
-        later = f"; {overlap or 'its next life will be so'}" if injection.action in OF_NEXT_INCARNATION else ""
+        later = f"; {overlap or 'its next life will be so'}" if ACTIONS[injection.action].outlasts else ""
         return f"it is not there ({member.state}){later}"
 
     def note(self, cause: Cause, injection: Injection) -> str:
@@ -92,11 +91,10 @@ class ActiveFaults(msgspec.Struct):
     def take_back(self, cause: Cause, injection: Injection, before: Deviation) -> list[Injection]:
         """Note that a step could not be done; return what holds instead, for nodes that were told of it."""
         node = injection.node
+        self.ending &= injection.action not in KILLS
         match injection.action:
             case "freeze":
                 self.frozen_by.discard(cause.name)
-            case "kill":
-                self.ending = False
             case "link":
                 self.change = before.change
                 again = [Injection(node=node, action="link", change=self.change)] if self.change else []

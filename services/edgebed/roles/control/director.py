@@ -8,8 +8,9 @@ It is a part of the controller's heart.
 
 from collections.abc import Iterable, Mapping
 
-from edgebed.core.plan import Action, Injection, Plan
-from edgebed.roles.control.active_faults import BY_HAND, OF_NEXT_INCARNATION
+from edgebed.core.actions import ACTIONS, FREEZES, KILLS, Action
+from edgebed.core.plan import Injection, Plan
+from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.control.fault_schedule import FaultSchedule
 from edgebed.roles.control.injector import Injector
 from edgebed.roles.control.to_come import ON_FAILURE, Cause, PendingActions
@@ -60,7 +61,7 @@ class Director:
         known = self.injector.worlds
         done += [(Cause(BY_HAND, BY_HAND, asked_s), step) for asked_s, step in by_hand if step.node in known]
         for cause, step in sorted(done, key=lambda each: each[0].asked_s):
-            if step.action in OF_NEXT_INCARNATION:
+            if ACTIONS[step.action].outlasts:
                 self.injector.worlds[step.node].note(cause, step)
             elif self.plan.on_failure != "restart":  # the policy brings back whoever is away
                 self._note_absence(cause, step)
@@ -68,10 +69,10 @@ class Director:
     def _note_absence(self, cause: Cause, step: Injection) -> None:
         """Note a step that was done before the trial broke off: whether a node is away by it, or no longer is."""
         own = {key: each for key, each in self.absences.items() if key[0] == step.node}
-        is_dead = any(done.action == "kill" for _, done in own.values())
-        if step.action in ("kill", "launch") or cause.undoes_all:
+        is_dead = any(done.action in KILLS for _, done in own.values())
+        if step.action in KILLS or step.action == "launch" or cause.undoes_all:
             self.absences = {key: each for key, each in self.absences.items() if key not in own}
-        if (step.action == "freeze" and not is_dead) or (step.action == "kill" and step.node != "server"):
+        if (step.action in FREEZES and not is_dead) or (step.action in KILLS and step.node != "server"):
             self.absences[step.node, cause.name] = cause, step
         elif step.action == "thaw":
             self.absences.pop((step.node, cause.name), None)

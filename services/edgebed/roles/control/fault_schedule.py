@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 
+from edgebed.core.actions import UNDOES
 from edgebed.core.plan import Injection, Plan
 from edgebed.roles.control.fault_text import trigger_text
 from edgebed.roles.control.to_come import Cause
@@ -76,7 +77,7 @@ class FaultSchedule:
         text = trigger_text(fault.trigger, reached.step if reached else None)
         for k, step in enumerate(fault.steps):
             waiting = reached.sender if reached and k == 0 else ""
-            undoes_all = k == 0 and step.injection.action in ("thaw", "heal")
+            undoes_all = k == 0 and step.injection.action in UNDOES
             begun_s = at_s if k else None
             yield (
                 Cause(fault.name, text, at_s + step.after_s, waiting, undoes_all=undoes_all, begun_s=begun_s),

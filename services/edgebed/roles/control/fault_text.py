@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from edgebed.core import units
-from edgebed.core.plan import Action, Injection, LinkChange, Trigger
+from edgebed.core.actions import Action
+from edgebed.core.plan import Injection, LinkChange, Trigger
 
 AS_PLANNED = "as planned"
 """A change that undoes those before it."""

@@ -7,9 +7,10 @@ A node can be cut, or frozen, by several faults at once: it is healed, or thawed
 done to a node's link and cap stays, and is done to its next incarnation, too.
 """
 
-from edgebed.core.plan import LINK_ACTIONS, Injection, Plan
+from edgebed.core.actions import ACTIONS, ENDS_LIFE, KILLS, LINK_ACTIONS
+from edgebed.core.plan import Injection, Plan
 from edgebed.core.records import Fault, Note
-from edgebed.roles.control.active_faults import BY_HAND, OF_NEXT_INCARNATION, ActiveFaults, Deviation
+from edgebed.roles.control.active_faults import BY_HAND, ActiveFaults, Deviation
 from edgebed.roles.control.fault_text import change_text
 from edgebed.roles.control.members import Member, Members, State
 from edgebed.roles.control.name import NAME
@@ -47,7 +48,7 @@ class Injector:
             world.launch = cause
             return []
         before, overlap = world.changed, ""
-        if member.is_there or injection.action in OF_NEXT_INCARNATION:
+        if member.is_there or ACTIONS[injection.action].outlasts:
             overlap = world.note(cause, injection)
             if not member.is_there:
                 world.missed.add(injection.action)
@@ -56,7 +57,7 @@ class Injector:
         if injection.action == "launch" and (problem := world.launched(now)):
             self.endless = f"{cause.name} does not end: {injection.node}: {problem}"
             return self._settle(cause, injection, problem=problem)
-        world.ending |= injection.action == "kill"
+        world.ending |= injection.action in KILLS
         return self._inject(cause, injection, before)
 
     def ordered(self, event: CommandReceived, now: float) -> list[Effect]:
@@ -69,7 +70,7 @@ class Injector:
             if injection.node not in self.worlds:
                 problem = f"no node {injection.node!r}; there are {', '.join(self.worlds)}"
                 self.tickets.note(event.ticket, problem)
-            elif injection.action != "kill" or injection.node not in launched & dying:
+            elif injection.action not in KILLS or injection.node not in launched & dying:
                 effects += self.ask(Cause(BY_HAND, BY_HAND, now, ticket=event.ticket), injection, now)
         self.tickets.ordering = None
         return effects + self._answer(event.ticket)
@@ -84,7 +85,7 @@ class Injector:
             return self._settle(cause, injection, moot=event.moot)
         untold = [effect for holds in world.take_back(cause, injection, before) for effect in self._tell(holds)]
         settled = self._settle(cause, injection, problem=event.problem)
-        if injection.action == "kill" and world.launch:  # there is no end that it could wait for
+        if injection.action in KILLS and world.launch:  # there is no end that it could wait for
             launch, world.launch = world.launch, None
             settled += self.ask(launch, Injection(node=injection.node, action="launch"), launch.asked_s)
         return [*untold, *settled]
@@ -139,7 +140,7 @@ class Injector:
 
     def _tell(self, injection: Injection) -> list[Effect]:
         """Tell the node its own part of a step, and the other end of a link what is asked of it now."""
-        names = [injection.node] if injection.action in (*OF_NEXT_INCARNATION, "memory") else []
+        names = [injection.node] if ACTIONS[injection.action].by != "launcher" else []
         if injection.action in LINK_ACTIONS:
             names += self.neighbours[injection.node]
         return [effect for name in names for effect in self._tell_one(name, injection)]
@@ -153,7 +154,7 @@ class Injector:
             text = f"{injection.node}: {injection.action} could not be done to its new life: {problem}"
             return [Journal(Note(text=text))] if problem else []
         effects: list[Effect] = [Journal(_record(cause, injection, problem, moot))]
-        if cause.waiting and (problem or moot or injection.action not in ("kill", "memory")):
+        if cause.waiting and (problem or moot or injection.action not in ENDS_LIFE):
             effects += self.proceed(cause.waiting)
         if cause.ticket is not None:
             if problem or moot:

@@ -11,11 +11,10 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from edgebed.core.plan import Action, Injection
+from edgebed.core.actions import BRINGS_BACK, Action
+from edgebed.core.plan import Injection
 
 ON_FAILURE = "on_failure"
-RETURNS = ("launch", "thaw", "heal")
-"""Actions that bring a node back."""
 BEGUN, UNDOES_ALL = "begun", ""
 """Parts of the keys of steps; see `_subjects`."""
 Key = TypeVar("Key", bound=Hashable)
@@ -126,7 +125,7 @@ class PendingActions(Generic[Key]):
 
     def last_return_s(self) -> float | None:
         """Return when the last node that the plan, or the user, brings back is brought back; None: there is none."""
-        return self._latest_s(RETURNS)
+        return self._latest_s(BRINGS_BACK)
 
     def _latest_s(self, subject: Hashable) -> float | None:
         return self.latest[subject].latest_s() if subject in self.latest else None
@@ -135,15 +134,15 @@ class PendingActions(Generic[Key]):
 def _subjects(cause: Cause, injection: Injection) -> Iterator[tuple[Hashable, float]]:
     """Yield the keys by which a step is indexed, each with a time.
 
-    By node and action: when it is due. By RETURNS: when whatever brings a node back is due, but for what a policy does.
-    By node and BEGUN: when a launch's fault begins, negated, since the first is asked for. By node, action and name of
-    the fault: when a thaw or heal is due; without a name where it undoes all.
+    By node and action: when it is due. By BRINGS_BACK: when whatever brings a node back is due, but for what a policy
+    does. By node and BEGUN: when a launch's fault begins, negated, since the first is asked for. By node, action and
+    name of the fault: when a thaw or heal is due; without a name where it undoes all.
     """
     node, action = injection.node, injection.action
     yield (node, action), cause.asked_s
-    if action in RETURNS and cause.name != ON_FAILURE:
-        yield RETURNS, cause.asked_s
+    if action in BRINGS_BACK and cause.name != ON_FAILURE:
+        yield BRINGS_BACK, cause.asked_s
     if action == "launch":
         yield (node, BEGUN), -(cause.asked_s if cause.begun_s is None else cause.begun_s)
-    elif action in RETURNS:
+    elif action in BRINGS_BACK:
         yield (node, action, UNDOES_ALL if cause.undoes_all else cause.name), cause.asked_s

@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 from edgebed.algorithms.aggregator import Aggregator
 from edgebed.algorithms.registry import compression_of
 from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.errors import OwnCodeError
 from edgebed.core.plan import ServerPlan
 from edgebed.roles.server.changes import Changes
 from edgebed.roles.server.downlink import Downlink
+from edgebed.roles.server.snapshot import dump_lasting
 from edgebed.wire.messages import Checkpoint, Model, Tensor
-from edgebed.wire.tensors import Buffer, as_bytes, encode_dense, encode_update, payload_bytes
+from edgebed.wire.tensors import Buffer, encode_dense, encode_update, payload_bytes
 
 Snapshot = Callable[[NDArray[np.float32]], Sequence[Buffer]]
 """Copies (n,) values into frames that can be sent."""
@@ -27,6 +29,9 @@ Snapshot = Callable[[NDArray[np.float32]], Sequence[Buffer]]
 
 class Answers:
     """What the server has sent to each worker, and the encodings of its present model."""
+
+    transient = ("node", "aggregation", "snapshot", "tensor", "encoded", "present")
+    """Attributes that do not outlast the server."""
 
     def __init__(self, plan: ServerPlan, aggregation: Aggregator, snapshot: Snapshot) -> None:
         self.node = plan.node
@@ -84,11 +89,12 @@ class Answers:
     def checkpoint(self) -> tuple[Checkpoint, Sequence[Buffer]]:
         """Return the present model, to be stored, and what the aggregation resumes from besides."""
         model, frames = self.whole()
-        tensors, state = model.tensors, self.aggregation.state()
-        if len(state):
-            tensor, own = encode_dense("state", as_bytes(state))
-            tensors, frames = (*tensors, tensor), [*frames, *own]
-        return Checkpoint(sender=self.node, version=model.version, final=model.final, tensors=tensors), frames
+        try:
+            tensor, own = encode_dense("state", dump_lasting(self.aggregation))
+        except ValueError as error:
+            raise OwnCodeError(f"the aggregation has what no checkpoint can hold: {error}") from error
+        tensors = (*model.tensors, tensor)
+        return Checkpoint(sender=self.node, version=model.version, final=model.final, tensors=tensors), [*frames, *own]
 
     def _since(self, version: int | None) -> tuple[Model, Sequence[Buffer]]:
         present = (self.aggregation.version, self.final)

@@ -44,6 +44,9 @@ class CopyDelta(NamedTuple):
 class Downlink:
     """Copies of the model that workers have."""
 
+    transient = ("compressor", "seed")
+    """Attributes that do not outlast the server."""
+
     def __init__(self, compressor: Compressor, seed: int) -> None:
         self.compressor = compressor
         self.seed = seed

@@ -68,8 +68,8 @@ class ModelHash(Entry, frozen=True, kw_only=True):
 class Snapshot(Entry, frozen=True, kw_only=True):
     """All that the server remembers; what was before is no longer needed."""
 
-    parts: Any
-    """Plain values by part and attribute, with the places of arrays (remembered.py)."""
+    values: Any
+    """Plain values by attribute, with the places of arrays (snapshot.py)."""
     arrays: tuple[tuple[str, tuple[int, ...]], ...]
     """Type, as numpy writes it, and shape of each array, whose bytes follow one another."""
     told: Count = 0

@@ -58,6 +58,9 @@ class Early(NamedTuple):
 class Membership:
     """Workers that take part. Times are seconds of the trial, and never decrease from call to call."""
 
+    transient = ("silence_s", "told", "early", "silent", "broken")
+    """Attributes that do not outlast the server."""
+
     def __init__(self, silence_s: float | None) -> None:
         """`silence_s`: how long a worker may be silent; None: for ever."""
         self.silence_s = silence_s

@@ -15,7 +15,7 @@ log again. A push that comes once more, because the answer was lost with a serve
 import math
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -52,7 +52,7 @@ from edgebed.roles.server.entries import (
     Snapshot,
 )  # fmt: skip
 from edgebed.roles.server.membership import JOIN_S, JoinId, Membership
-from edgebed.roles.server.remembered import Arrays, Held, attributes, put_back, written
+from edgebed.roles.server.snapshot import Held, dump, load, load_lasting
 from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.frames import message_bytes
@@ -67,15 +67,15 @@ EARLY_A_WORKER = 4
 """Joins that wait for the controller's word at most, by the number of workers."""
 HASH_EVERY = 100
 """Versions from one hash of the model in the log to the next."""
-OWN = ("held", "held_s", "steps", "rejected", "unanswered", "sent_bytes", "finished", "checkpoint_version")
-ANSWERS = ("held", "final", "changes")
-DOWNLINK = ("copies", "_made", "_present", "_whole", "_count")
-MEMBERSHIP = ("away", "expected", "latest", "peers")
-"""Attributes that outlast a server, beside all of its aggregation."""
 
 
 class ParameterServer:
     """The heart of the server. `theta` is written in place from here on; `snapshot` copies it into frames to send."""
+
+    transient: ClassVar[tuple[str, ...]] = (
+        "compression", "plan", "workers", "due", "pulls", "replays", "at_work", "logs", "alarm", "checkpoint_s", "now",
+    )  # fmt: skip
+    """Attributes that do not outlast it; everything else is in a snapshot, with its parts'."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ParameterServer:
         peers: tuple[str, ...],
         snapshot: Callable[[NDArray[np.float32]], Sequence[Buffer]] = lambda theta: cut(theta.copy().data),
         version: int = 0,
-        state: NDArray[np.float64] | None = None,
+        state: NDArray[np.uint8] | None = None,
     ) -> None:
         """`version` is that of `theta`: above 0 the server resumes from a checkpoint, with the aggregation's `state`.
 
@@ -95,9 +95,7 @@ class ParameterServer:
         self.aggregation.epochs_a_push = plan.epochs_a_push
         self.aggregation.is_buffer = registry.buffer_mask(plan.task)
         if state is not None:
-            if len(state) != (size := len(self.aggregation.state())):
-                raise ValueError(f"state: {len(state):,} numbers, where the aggregation remembers {size:,}")
-            self.aggregation.restore(state)
+            load_lasting(self.aggregation, state)
         self.compression = registry.compression_of(plan.method, plan.task)
         self.plan = plan
         self.workers = frozenset(peers)
@@ -250,39 +248,13 @@ class ParameterServer:
 
     def snapshot(self) -> tuple[Snapshot, list[Buffer]]:
         """Return all that outlasts this server; ValueError where an aggregation keeps what cannot be stored."""
-        arrays = Arrays()
-        parts = {name: written(owner, names, arrays) for name, (owner, names) in self._remembered().items()}
-        told = tuple((array.dtype.str, array.shape) for array in arrays.found)
-        snapshot = Snapshot(now=self.now, parts=parts, arrays=told)
-        return snapshot, [np.ascontiguousarray(array).reshape(-1).view(np.uint8).data for array in arrays.found]
+        return dump(self, self.now)
 
     def restore(self, snapshot: Snapshot, payload: Buffer) -> None:
         """Become the server that a snapshot is of; ValueError where it is not of this trial's."""
-        arrays: list[NDArray[Any]] = []
-        begin = 0
-        for kind, shape in snapshot.arrays:
-            arrays.append(np.frombuffer(payload, kind, math.prod(shape), begin).reshape(shape).copy())
-            begin += arrays[-1].nbytes
-        parts = self._remembered()
-        if snapshot.parts.keys() != parts.keys():
-            raise ValueError(f"a snapshot of {', '.join(snapshot.parts)}, not of {', '.join(parts)}")
-        for name, (owner, _) in parts.items():
-            put_back(owner, snapshot.parts[name], arrays)
+        load(self, snapshot, payload)
         if self.aggregation.theta.shape != self.answers.tensor.shape:
             raise ValueError(f"a model of {self.aggregation.theta.shape}, not {self.answers.tensor.shape}")
-
-    def _remembered(self) -> dict[str, tuple[Any, Sequence[str]]]:
-        """The parts of the server that outlast it: owner, and names of its attributes."""
-        rest = attributes(self.aggregation, "config", "is_buffer")
-        parts: dict[str, tuple[Any, Sequence[str]]] = {
-            "server": (self, OWN),
-            "membership": (self.membership, MEMBERSHIP),
-            "answers": (self.answers, ANSWERS),
-            "aggregation": (self.aggregation, rest),
-        }
-        if self.answers.downlink:
-            parts["downlink"] = (self.answers.downlink, DOWNLINK)
-        return parts
 
     # --- who takes part -----------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ import docker
 import requests
 from docker.errors import APIError, DockerException
 
+from edgebed.core.actions import KILLS, LINK_ACTIONS
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
 from edgebed.core.plan import Injection, NodePlan
@@ -142,7 +143,7 @@ class Container:
                 self._hold_cap()
                 continue
             number, injection = asked
-            if injection.action == "kill":
+            if injection.action in KILLS:
                 self.killing = number
             self._answer(self._done(number, injection))
 
@@ -188,7 +189,7 @@ class Container:
                 self.cpus = self.node.cpus if injection.cpus is None else injection.cpus
                 if self.is_capped:
                     self._set_cap()
-            case "cut" | "heal" | "link":
+            case action if action in LINK_ACTIONS:
                 if injection.change and (problem := self.links.mechanisms.why_not(self.node, injection.change)):
                     raise InfrastructureError(problem)
                 self._helper_that_stays().change(number, injection)

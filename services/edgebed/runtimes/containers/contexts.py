@@ -18,7 +18,7 @@ from docker.tls import TLSConfig
 from docker.utils import kwargs_from_env
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import CONTEXT, LOCAL, EngineAddress
+from edgebed.core.planned.hosts import CONTEXT, LOCAL, EngineAddress
 
 USUAL = "unix:///var/run/docker.sock"
 DEFAULT = "default"  # the name of no context

@@ -20,7 +20,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.runtimes.containers.contexts import USUAL, Endpoint, endpoint_of
 from edgebed.runtimes.containers.tunnel import Tunnel
 

@@ -14,8 +14,8 @@ import requests
 from docker.errors import DockerException
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
 from edgebed.core.plan import NodePlan
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.runtimes.containers.engine import EngineClient, connect
 
 LOOK_EVERY_S = 2.0

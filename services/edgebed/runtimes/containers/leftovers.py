@@ -17,7 +17,7 @@ from docker.errors import APIError, NotFound
 
 from edgebed.core.console import say as say_aloud
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.runtimes.containers.engine import CALL_S_MAX, connected, engine_id, explained, is_there
 from edgebed.runtimes.containers.labels import LABEL_FOLDER, LABEL_OWNER, LABEL_RUN, LABEL_TRIAL, LABEL_VOLUME
 from edgebed.runtimes.containers.owner import Life, Witnesses

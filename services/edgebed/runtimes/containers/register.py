@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from edgebed.core.process_names import is_running, own_process_name
 
 if TYPE_CHECKING:
-    from edgebed.core.hosts import EngineAddress
+    from edgebed.core.planned.hosts import EngineAddress
 
 SEPARATOR = "_"  # in a file's name, for the slashes of a process's
 AGAIN_S = 600.0  # a host that does not answer costs each try ten seconds
@@ -67,7 +67,7 @@ def _is_due(noted: dict[str, Any]) -> bool:
 
 
 def _engines(noted: dict[str, Any]) -> "list[EngineAddress]":
-    from edgebed.core.hosts import EngineAddress
+    from edgebed.core.planned.hosts import EngineAddress
 
     return [EngineAddress(*each) for each in noted.get(ENGINES, ())]
 

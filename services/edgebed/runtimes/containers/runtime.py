@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.core.runtimes import Runtime
 from edgebed.planning.memory import container_bytes, needs_of
 from edgebed.runtimes.containers.engines import Engines

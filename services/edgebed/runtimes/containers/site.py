@@ -18,8 +18,8 @@ from typing import Any
 import docker
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
 from edgebed.core.plan import NodePlan
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.emulation.resources import interface_of
 from edgebed.runtimes.containers.engine import explained
 from edgebed.runtimes.containers.engines import HERE, Engines

@@ -18,7 +18,8 @@ from typing import Any
 import zmq
 
 from edgebed.core import records
-from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, WorkerPlan
+from edgebed.core.actions import LINK_ACTIONS
+from edgebed.core.plan import Injection, NodePlan, WorkerPlan
 from edgebed.roles.events import (
     AtPoint,
     Await,

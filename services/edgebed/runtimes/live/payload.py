@@ -11,7 +11,7 @@ from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint
 from edgebed.learning.beginning import Beginning
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.admission import NodeInputs
-from edgebed.wire.tensors import as_bytes, encode_dense
+from edgebed.wire.tensors import encode_dense
 
 
 def payload_of(
@@ -33,7 +33,7 @@ def payload_of(
             if backup:
                 arrays["state"] = backup.joined()
             elif state is not None:
-                arrays["state"] = as_bytes(state)
+                arrays["state"] = state
         elif node.role == "evaluator":
             arrays = {"x": data.test_x, "y": data.test_y}
         else:

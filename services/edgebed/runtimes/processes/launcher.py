@@ -23,10 +23,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from edgebed.core.actions import ACTIONS
 from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import last_line, out_of_memory
-from edgebed.core.plan import LINK_ACTIONS, Injection, NodePlan, Plan
+from edgebed.core.plan import Injection, NodePlan, Plan
 from edgebed.core.records import Clock
 from edgebed.core.runtimes import Emulation
 from edgebed.emulation.caps import starting_cpus
@@ -42,7 +43,6 @@ from edgebed.runtimes.processes.forking import ForkServer
 ENDED = "its process has ended"
 STARTS_MAX = 3
 """Times that a fork server is started anew without having forked a node before it is given up."""
-SIGNALS = {"kill": signal.SIGKILL, "freeze": signal.SIGSTOP, "thaw": signal.SIGCONT}
 
 
 class ProcessLauncher:
@@ -144,14 +144,14 @@ class ProcessLauncher:
 
     def inject(self, number: int, injection: Injection) -> None:
         """Have an action but `launch` done to a node; `Injected(number)` is among the happenings. Never blocks."""
-        node = self.plan.node(injection.node)
+        node, traits = self.plan.node(injection.node), ACTIONS[injection.action]
         if injection.change and (problem := self.local.mechanisms.why_not(node, injection.change)):
             self._tell(Injected(number, problem))
-        elif injection.action in SIGNALS:
-            self._signal(number, node.node, SIGNALS[injection.action])
-        elif injection.action in LINK_ACTIONS and self.namespaces:
+        elif traits.signal is not None:
+            self._signal(number, node.node, traits.signal)
+        elif traits.by == "link" and self.namespaces:
             self.namespaces.inject(number, injection)
-        elif injection.action == "cpus":
+        elif traits.by == "cap":
             self._tell(Injected(number, self._cap(node, injection.cpus)))
         elif injection.action == "memory" and not (self.cgroups and node.memory_bytes):
             self._tell(Injected(number, f"the kernel holds no memory cap of {node.node}"))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.core.actions import ENDS_LIFE, FREEZES
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.roles.control.admission import NodeInputs
@@ -72,6 +73,6 @@ class Hearts:
 def _may_lose_server(plan: Plan) -> bool:
     """Whether a fault may end a server that keeps a log; one that is frozen is ended by a policy of restarting."""
     server = plan.server
-    ending = {"kill", "memory", *(("freeze",) if plan.on_failure == "restart" else ())}
+    ending = ENDS_LIFE | FREEZES if plan.on_failure == "restart" else ENDS_LIFE
     ends = any(each.node == server.node and each.action in ending for each in plan.injections())
     return ends and server.durability != "none"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from edgebed.core.actions import ACTIONS
 from edgebed.core.last_words import out_of_memory
 from edgebed.core.plan import Injection
 from edgebed.roles.events import ApplyInjection, Event, Injected, NodeExited
@@ -9,8 +10,6 @@ from edgebed.runtimes.simulation.devices import SimulatedDevices
 from edgebed.runtimes.simulation.fleet import Fleet
 from edgebed.runtimes.simulation.simulated_network import SimulatedNetwork
 from edgebed.runtimes.simulation.simulated_node import SimulatedIncarnation, Up
-
-KILLED = "killed by SIGKILL"
 
 
 class SimulatedLauncher:
@@ -60,8 +59,6 @@ class SimulatedLauncher:
 
     def _inject_incarnation(self, incarnation: SimulatedIncarnation, injection: Injection) -> None:
         match injection.action:
-            case "kill":
-                self._kill(incarnation, KILLED)
             case "memory":
                 cap = self.devices.plans[incarnation.name].memory_bytes
                 self._kill(incarnation, out_of_memory({} if cap is None else {"limit": cap, "peak": cap}))
@@ -69,6 +66,9 @@ class SimulatedLauncher:
                 self.fleet.freeze(incarnation)
             case "thaw":
                 self.fleet.thaw(incarnation)
+            case _:
+                signal = ACTIONS[injection.action].signal
+                self._kill(incarnation, f"killed by {signal and signal.name}")
 
     def _kill(self, incarnation: SimulatedIncarnation, reason: str) -> None:
         self.end(incarnation)

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
-from edgebed.core.device_core import Core
+from edgebed.core.planned.device_core import Core
 from edgebed.scenario.devices.profile import DeviceName, Speed
 from edgebed.scenario.problems import Problem
 from edgebed.scenario.section import Section

@@ -16,9 +16,9 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
 
 from edgebed.core import units
-from edgebed.core.device_core import Core
 from edgebed.core.errors import ScenarioError
 from edgebed.core.package import PACKAGE
+from edgebed.core.planned.device_core import Core
 from edgebed.scenario import source
 from edgebed.scenario.problems import NotAllowedError, Problem, Problems, choose, problems_of, show
 from edgebed.scenario.section import DurationFromZero, Memory, Section, folder_of, of_pattern

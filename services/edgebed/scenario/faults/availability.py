@@ -10,7 +10,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
 
-from edgebed.core.plan import Action, FaultPlan, FaultStep, Trigger
+from edgebed.core.actions import Action
+from edgebed.core.plan import FaultPlan, FaultStep, Trigger
 from edgebed.core.quantities import count_text
 from edgebed.scenario.faults.churn import ONLY_WORKERS
 from edgebed.scenario.faults.entry import FaultSection, step

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
+from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.quantities import count_text, first_text, seconds_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.outcome import outcome_text
-from edgebed.journal.series_faults import RETURNS
 from edgebed.studies.arms import Arm, ArmTrial
 
 NAMED_MAX = 3
@@ -73,7 +73,7 @@ def _faults(arms: Sequence[Arm], baseline: Arm) -> Iterator[str]:
 def _done_to(member: ArmTrial) -> Counter[str]:
     """How often each thing was done to each node, but for what only undoes it."""
     done = (each.record for each in member.trial.series.faults if each.was_done)
-    texts = (f"{each.action} {each.target} {each.change}".rstrip() for each in done if each.action not in RETURNS)
+    texts = (f"{each.action} {each.target} {each.change}".rstrip() for each in done if each.action not in BRINGS_BACK)
     return Counter(texts)
 
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.device_core import Core
 from edgebed.core.host import facts
 from edgebed.core.plan import Task
+from edgebed.core.planned.device_core import Core
 from edgebed.core.quantities import ms_text, operations_text
 from edgebed.core.units import format_duration, format_memory, format_speed
 from edgebed.learning.models import registry as models

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from followed_document import PYTEST, Document, copied, run_in
 
-from edgebed.core.plan import Action
+from edgebed.core.actions import Action
 
 DOCUMENT = Document("creating-a-fault.md")
 REGISTRY = "services/edgebed/scenario/faults/registry.py"
@@ -111,10 +111,12 @@ def test_the_plan_shows_the_kind_and_a_wrong_setting_is_the_users_mistake(own, c
 
 def test_the_references_know_the_kind(copy):
     """Generated from its class."""
-    done = in_copy(copy, "-m", "edgebed.scenario.reference", "markdown")
+    done = in_copy(copy, "-m", "docs.generate", "docs/scenario.md")
+    assert done.returncode == 0, done.stderr
+    document = (copy / "docs/scenario.md").read_text(encoding="utf-8")
 
-    assert "#### `doze`" in done.stdout
-    assert "How long the node is awake in between." in done.stdout
+    assert "#### `doze`" in document
+    assert "How long the node is awake in between." in document
 
 
 def test_the_example_is_as_short_as_it_says():

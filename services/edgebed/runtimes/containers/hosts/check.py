@@ -19,8 +19,8 @@ import msgspec
 from docker.errors import ImageNotFound
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
 from edgebed.core.patience import patience
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.emulation.orders import HelperReply
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import connected, conversing, explained

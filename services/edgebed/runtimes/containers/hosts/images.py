@@ -15,7 +15,7 @@ import docker
 from docker.errors import ImageNotFound
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.hosts import EngineAddress
+from edgebed.core.planned.hosts import EngineAddress
 from edgebed.core.quantities import bytes_text, seconds_text
 from edgebed.runtimes.containers.engine import EngineClient, connected, explained
 from edgebed.runtimes.containers.project import ImageNames
