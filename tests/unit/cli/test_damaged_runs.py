@@ -101,8 +101,9 @@ PLANS = {
     "half a plan": (with_file("asgd/plan.json", b'{"scenario":'), "plan.json: "),
     "a deep plan": (with_file("asgd/plan.json", DEEP), "plan.json: "),
     "a pipe for a plan": (with_file("asgd/plan.json", None), "plan.json: "),
-    "a plan without nodes": (
-        with_file("asgd/plan.json", b'{"scenario":"x","trial":"x","question":"","seed":1,"nodes":[]}'), "plan.json: ",
+    "a plan of another form": (
+        with_file("asgd/plan.json", b'{"scenario":"x","trial":"x","question":"","seed":1,"nodes":[{}]}'),
+        "plan.json: not readable as a plan: ",
     ),
     "a manifest of another kind": (with_file("manifest.json", b'{"trials":5}'), "manifest.json: "),
     "a deep manifest": (with_file("manifest.json", DEEP), "manifest.json: "),

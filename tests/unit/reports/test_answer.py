@@ -123,7 +123,7 @@ def test_a_trial_no_better_than_the_most_frequent_class_says_so(tmp_path):
         nodes = tuple(
             msgspec.structs.replace(node, label_counts=()) if node.role == "evaluator" else node for node in plan.nodes
         )
-        place.plan.write_bytes(msgspec.json.encode(msgspec.structs.replace(plan, nodes=nodes)))
+        place.make(msgspec.structs.replace(plan, nodes=nodes))
     old = load(run.path)
     assert not [line for line in answer_lines(list(old.trials.values())) if "most frequent" in line]
     assert {trial.summary.most_frequent_class for trial in old.trials.values()} == {None}
