@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms import registry
 from edgebed.algorithms.compressor import StepContext
+from edgebed.algorithms.local_work.base import MODEL
 from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
 from edgebed.core.plan import WorkerPlan
@@ -35,7 +36,7 @@ class GradientJob(msgspec.Struct, frozen=True, gc=False):
     """(b,) positions in the node's own data, of each mini-batch."""
     step: int
     memory: Any = None
-    """What the compression remembers from the step before."""
+    """What local work and compression remember from the step before; None: neither does anything."""
     draw_name: str = ""
     """Name of the draws: the node's in this incarnation; empty: in its first."""
     version: int = 0
@@ -185,16 +186,20 @@ class Work:
         started = self.clock()
         layout = self.plan.task.layout
         gradient = CheckedGradient(lambda theta, batch: self.model.gradient(theta, batch, next(keys)), layout)
+        seen = job.version * len(job.batches) * self.plan.task.batch_size
+        epoch = seen / (self.plan.num_workers * self.plan.num_examples)
+        at = StepContext(key, job.step, epoch, workers=self.plan.num_workers)
+        own_key = chance.key(self.plan.seed, "local-work", draw_name, job.step)
+        of_work, of_compression = job.memory or (None, None)
         with np.errstate(all="ignore"):  # training that diverges is a result, and said with the update
-            vector, loss = self.local_work.run(gradient, job.theta, job.batches)
+            done = self.local_work.run(gradient, {MODEL: job.theta}, job.batches, of_work, at._replace(key=own_key))
+        vector, loss = done.vectors[MODEL], done.measures["loss"]
         not_finite = gradient.found or first_sent(layout, vector)
         computed = self.clock()
         yield
-        seen = job.version * len(job.batches) * self.plan.task.batch_size
-        epoch = seen / (self.plan.num_workers * self.plan.num_examples)
-        at = StepContext(key, job.step, epoch, loss, self.plan.num_workers)
         with np.errstate(all="ignore"):
-            pieces, memory = self.compression.compress(vector, job.memory, at)
+            pieces, remembered = self.compression.compress(vector, of_compression, at._replace(loss=loss))
+        memory = None if done.memory is None and remembered is None else (done.memory, remembered)
         yield
         tensors, frames = encode_pieces(pieces)
         return GradientResult(tensors, frames, loss, memory, computed - started, self.clock() - computed, not_finite)

@@ -203,7 +203,10 @@ def line_of(text: str, module: str = MODULE) -> int:
         ("compression=own_all:Plain", "not a subclass of edgebed.algorithms.compressor.Compressor, as a compression"),
         ("aggregation=own_all:All", "not a subclass of edgebed.algorithms.aggregator.Aggregator, as an aggregation"),
         ("aggregation=own_all:Loose", "own_all:Loose: its Config is no dataclass"),
-        ("local_work=own_all:All", "own_all:All: not a class with batches and run, as a local work is"),
+        (
+            "local_work=own_all:All",
+            "not a subclass of edgebed.algorithms.local_work.base.LocalWork, as a local work is",
+        ),
         ("compression={name: own_all:All, aftr: 3}", "compression.aftr: unknown setting of compression 'own_all:All'"),
         ("compression={name: own_all:All, after: x}", "compression.after: not a whole number: 'x'"),
         ("compression={name: own_all:All, after: -1}", "compression.after: -1 is below 0"),
@@ -404,52 +407,80 @@ def test_modules_looked_at_for_one_scenario_are_forgotten(folder, good):
 LOCAL = """
 import numpy as np
 
-class Steps:
+from edgebed.algorithms.local_work.base import LocalWork, one
+
+class Steps(LocalWork):
     def __init__(self, config, is_buffer=None):
+        super().__init__(config, is_buffer)
         self.kept = None
         self.made = 0
 
     def batches(self, examples, batch_size):
         return 2
 
-    def run(self, gradient, theta, batches):
-        return gradient(theta, batches[0])
+    def work(self, slope, loss, memory, at):
+        return one(slope, loss)
+
+    def run(self, gradient, vectors, batches, memory, at):
+        return self.work(*gradient(vectors["theta"], batches[0]), memory, at)
 
 class Velocity(Steps):
-    def run(self, gradient, theta, batches):
-        slope, loss = gradient(theta, batches[0])
-        self.kept = slope if self.kept is None else 0.9 * self.kept + slope
-        return self.kept.astype(np.float32), loss
+    def work(self, slope, loss, memory, at):
+        self.kept = slope if self.kept is None else np.float32(0.9) * self.kept + slope
+        return one(self.kept, loss)
 
 class Counts(Steps):
-    def run(self, gradient, theta, batches):
+    def work(self, slope, loss, memory, at):
         self.made += 1
-        return gradient(theta, batches[0])
+        return one(slope, loss)
 
 SEEN = []
 
 class Elsewhere(Steps):
-    def run(self, gradient, theta, batches):
-        SEEN.append(loss := gradient(theta, batches[0])[1])
-        return np.float32(len(SEEN)) * theta, loss
+    def work(self, slope, loss, memory, at):
+        SEEN.append(loss)
+        return one(np.float32(len(SEEN)) * slope, loss)
 
 class Draws(Steps):
-    def __init__(self, config, is_buffer=None):
-        self.draws = np.random.default_rng(1)
+    draws = np.random.default_rng(1)
 
-    def run(self, gradient, theta, batches):
-        slope, loss = gradient(theta, batches[0])
-        return slope + self.draws.standard_normal(len(slope), dtype=np.float32), loss
+    def work(self, slope, loss, memory, at):
+        return one(slope + self.draws.standard_normal(len(slope), dtype=np.float32), loss)
 
 class Writes(Steps):
-    def run(self, gradient, theta, batches):
+    def run(self, gradient, vectors, batches, memory, at):
+        theta = vectors["theta"]
         theta -= 1.0
-        return gradient(theta, batches[0])
+        return super().run(gradient, vectors, batches, memory, at)
+
+class Fades(Steps):
+    def work(self, slope, loss, memory, at):
+        if memory is None:
+            return one(slope, loss, {"moments": [slope.copy()]})
+        memory["moments"][0] *= 0.9
+        return one(slope, loss, memory)
 
 class Wide(Steps):
-    def run(self, gradient, theta, batches):
-        slope, loss = gradient(theta, batches[0])
-        return slope.astype(np.float64), loss
+    def work(self, slope, loss, memory, at):
+        return one(slope.astype(np.float64), loss)
+
+class Pair(Steps):
+    def work(self, slope, loss, memory, at):
+        return slope, loss
+
+class Other(Steps):
+    def work(self, slope, loss, memory, at):
+        return one(slope, loss)._replace(vectors={"c": slope})
+
+class Silent(Steps):
+    def work(self, slope, loss, memory, at):
+        return one(slope, loss)._replace(measures={})
+
+class Remembers(Steps):
+    # as it should: what is remembered is returned, and chance has a key
+    def work(self, slope, loss, memory, at):
+        kept = slope if memory is None else np.float32(0.9) * memory["kept"] + slope
+        return one(kept * np.float32(at.draws().random()), loss, {"kept": kept, "step": at.step})
 """
 
 
@@ -459,9 +490,13 @@ class Wide(Steps):
         ("Velocity", "run is no function of its arguments: it changed kept, so runs could not be repeated"),
         ("Counts", "run is no function of its arguments: it changed made,"),
         ("Elsewhere", "run is no function of its arguments: with the same ones it made something else,"),
-        ("Draws", "run is no function of its arguments: it changed draws,"),
+        ("Draws", "run is no function of its arguments: with the same ones it made something else,"),
         ("Writes", "failed in run: ValueError: output array is read-only"),
-        ("Wide", "failed in run: returned a vector that is float64 (64,), not float32 (64,)"),
+        ("Fades", "failed in run: ValueError: output array is read-only"),
+        ("Wide", "failed in run: returned theta as a vector that is float64 (64,), not float32 (64,)"),
+        ("Pair", "failed in run: returned a tuple, not a Done of vectors, measures and memory"),
+        ("Other", "failed in run: returned vectors that are a dict, not a dict of theta"),
+        ("Silent", "failed in run: returned measures without the number `loss`"),
     ],
 )
 def test_local_work_that_is_no_function_is_refused(folder, good, work, says):
@@ -475,9 +510,10 @@ def test_local_work_that_is_no_function_is_refused(folder, good, work, says):
     assert says in problem
 
 
-def test_local_work_without_a_memory_is_taken(folder, good):
-    """It may have attributes, as long as they stay as they are."""
+@pytest.mark.parametrize("work", ["Steps", "Remembers"])
+def test_local_work_that_is_a_function_is_taken(folder, good, work):
+    """It may have attributes, as long as they stay as they are; what it remembers is handed in."""
     (folder / "own_local.py").write_text(LOCAL)
     (folder / "s.yaml").write_text(good)
 
-    assert not check(folder / "s.yaml", ["method.local_work=own_local:Steps"]).problems
+    assert not check(folder / "s.yaml", [f"method.local_work=own_local:{work}"]).problems
