@@ -33,7 +33,7 @@ def falls_over_rises(cell: str) -> Measure:
     """
 
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        changes = np.diff(trials[cell].evaluations.accuracy)
+        changes = np.diff(trials[cell].evaluations.values)
         rises, falls = float(changes[changes > 0].sum()), float(-changes[changes < 0].sum())
         return falls / rises if rises else None
 

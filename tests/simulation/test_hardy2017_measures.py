@@ -45,7 +45,7 @@ def trials(tmp_path_factory):
 
 def test_accuracy_is_the_highest_moving_average_in_per_cent(trials):
     """Over whole windows of five evaluations."""
-    measured = trials["selected"].evaluations.accuracy
+    measured = trials["selected"].evaluations.values
     averages = [measured[k : k + 5].mean() for k in range(len(measured) - 4)]
 
     assert accuracy("selected")(trials) == pytest.approx(100 * max(averages))
@@ -54,7 +54,7 @@ def test_accuracy_is_the_highest_moving_average_in_per_cent(trials):
 def test_early_accuracy_is_of_the_first_tenth_of_the_updates(trials):
     """The evaluation before the first update is one of them."""
     evaluations = trials["selected"].evaluations
-    early = evaluations.accuracy[evaluations.version <= 100]
+    early = evaluations.values[evaluations.version <= 100]
 
     assert early_accuracy("selected")(trials) == pytest.approx(100 * early.mean())
 

@@ -28,7 +28,7 @@ def updates(trial: Trial, since_s: float = 0.0, until_s: float = 1e9) -> Counter
 def accuracies(trial: Trial, since_s: float, until_s: float) -> list[float]:
     """Those measured between two times."""
     return [
-        record.accuracy
+        record.measured["accuracy"]
         for t, _, record in trial.events()
         if isinstance(record, records.Evaluated) and since_s <= t < until_s
     ]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from edgebed.core.actions import Action
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.planned.device_core import Core
 from edgebed.core.planned.hosts import HostPlan
 
@@ -191,8 +192,6 @@ Pull = Literal["full", "changed-since"]
 """Answers to a push: the whole model, or its changes since the worker's last."""
 GRADIENT_TIME_S = 0.005
 """The virtual time of a gradient whose operations cannot be counted, where nothing else is said."""
-Loss = Literal["cross-entropy", "squared"]
-"""Losses of scores: see learning/models/losses.py."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,8 +217,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Virtual time of compressing and encoding a push where a gradient takes `gradient_time_s`; simulation only."""
     exchange_time_s: float = 0.0
     """Virtual time of a push and its answer beside link and computation, on any device; only the simulation uses it."""
-    loss: Loss = "cross-entropy"
-    """Loss that training minimises, and that is measured on the test set."""
+    loss: str = "cross-entropy"
+    """The objective, by its loss (learning/objectives/)."""
     sizes: tuple[tuple[str, int], ...] = ()
     """Sizes of the model by name, `width` or `kernel`, where they are not its authors'."""
     python_path: tuple[str, ...] = ()
@@ -488,6 +487,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The variant's name, or the method's where the scenario has none."""
     question: str
     seed: int
+    measures: tuple[TaskMeasure, ...] = ()
+    """What is measured on the test set, the headline first."""
     nodes: tuple[NodePlan, ...]
     """server, evaluator, what serves shards, then the workers in order of class and index."""
     stop_updates: int | None = None
@@ -522,6 +523,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The hosts that nodes are placed on, the controller's first; none: this machine alone."""
     is_profiled: bool = False
     """Whether the virtual times of layers are those of a profile; else they are shares of the task's."""
+
+    @property
+    def headline(self) -> TaskMeasure:
+        """The measure that results are told by."""
+        return self.measures[0]
 
     @property
     def evaluator(self) -> EvaluatorPlan:

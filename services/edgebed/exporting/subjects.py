@@ -1,14 +1,16 @@
 """Every table that an export writes, with what its columns mean; computed from the journal alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from edgebed.core.actions import ACTIONS
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import MEASURES
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
+from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
 from edgebed.running.results import Run, Trial
 
@@ -26,12 +28,18 @@ def _trial(run: Run, trial: Trial) -> Filled:
     return [(value,) for value in row]
 
 
-def _evaluations(_: Run, trial: Trial) -> Filled:
+def _evaluations(run: Run, trial: Trial) -> Filled:
     found = trial.series.evaluations
+    unmeasured = np.full(len(found), np.nan)
     return [
-        found.t, found.version, found.accuracy, found.loss, found.final, found.ingress_bytes, found.bits,
-        found.egress_bytes, found.traffic_bytes,
+        found.t, found.version, *(found.measured.get(each.name, unmeasured) for each in _measures(run)), found.final,
+        found.ingress_bytes, found.bits, found.egress_bytes, found.traffic_bytes,
     ]  # fmt: skip
+
+
+def _measures(run: Run) -> list[TaskMeasure]:
+    """What the trials' tasks measure."""
+    return list({each.name: each for trial in run.trials.values() for each in trial.plan.measures}.values())
 
 
 def _updates(_: Run, trial: Trial) -> Filled:
@@ -151,22 +159,32 @@ TRIALS = ExportTable(
     ),
     _trial,
 )
-EVALUATIONS = ExportTable(
-    "evaluations",
-    "A row a measurement on the test set, of the versions that led to the final model.",
-    (
-        Column("time_s", "number", "When the model had this version, not when its evaluation was done."),
-        Column("version", "integer", "Updates applied until then."),
-        Column("accuracy", "number", "Fraction of the test set, 0 to 1."),
-        Column("loss", "number", "`nan`: not finite."),
-        Column("final", "yes or no", "Whether the evaluation is of the last model."),
-        Column("ingress_bytes", "integer", "Up: payload of all pushes until this version."),
-        Column("bits", "integer", "Bits that the algorithm needs for these pushes, without encoding or framing."),
-        Column("egress_bytes", "number", "Down: payload of the models sent for this version; of the final one, all."),
-        Column("traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or shards train."),
-    ),
-    _evaluations,
-)
+
+
+def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
+    """The table of evaluations of tasks that measure that."""
+    return ExportTable(
+        "evaluations",
+        "A row a measurement on the test set, of the versions that led to the final model.",
+        (
+            Column("time_s", "number", "When the model had this version, not when its evaluation was done."),
+            Column("version", "integer", "Updates applied until then."),
+            *(Column(each.name, "number", f"{each.meaning} `nan`: not finite.".strip()) for each in measures),
+            Column("final", "yes or no", "Whether the evaluation is of the last model."),
+            Column("ingress_bytes", "integer", "Up: payload of all pushes until this version."),
+            Column("bits", "integer", "Bits that the algorithm needs for these pushes, without encoding or framing."),
+            Column(
+                "egress_bytes", "number", "Down: payload of the models sent for this version; of the final one, all."
+            ),
+            Column(
+                "traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or shards train."
+            ),
+        ),
+        _evaluations,
+    )
+
+
+EVALUATIONS = _evaluations_table(declared(()))
 UPDATES = ExportTable(
     "updates",
     "A row an update that the server applied and that is in the final model. In layer-wise training the last shard's"
@@ -356,4 +374,10 @@ TABLES = (
 def tables_of(run: Run) -> tuple[ExportTable, ...]:
     """The tables that this run has."""
     has_shards = any(trial.summary.shards for trial in run.trials.values())
-    return tuple(table for table in TABLES if has_shards or not table.of_shards)
+    chosen = (table for table in TABLES if has_shards or not table.of_shards)
+    return tuple(of_run(table, run) for table in chosen)
+
+
+def of_run(table: ExportTable, run: Run) -> ExportTable:
+    """A table with the columns that this run has."""
+    return _evaluations_table(_measures(run)) if table is EVALUATIONS else table

@@ -8,6 +8,7 @@ import json
 import typing
 
 import pytest
+from evaluated import evaluation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,7 +56,7 @@ def test_every_record_has_words(kind):
             "link uplink 1mbit of edge-0 (cut-1): at 3s",
         ),
         (
-            records.Evaluated(version=1200, accuracy=0.9725, loss=0.123, final=True),
+            evaluation(version=1200, accuracy=0.9725, loss=0.123, final=True),
             "final evaluation of update 1,200: accuracy 97.25 %, loss 0.123",
         ),
         (

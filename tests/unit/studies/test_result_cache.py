@@ -21,7 +21,7 @@ from edgebed.running.run import without_report
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size
 from edgebed.studies.cells.result_cache import EMPTY, FILE, PARTS, ResultCache, _line, read_runs
 from edgebed.studies.cells.running_cells import CellRunner
-from edgebed.studies.finished import FinishedTrial, columns_of, evaluations_of
+from edgebed.studies.finished import PASSED, FinishedTrial, columns_of, evaluations_of
 from edgebed.studies.json_lines import read_lines, write_lines
 from edgebed.studies.reproduction.analytic_rows import FILE as COMPUTED_FILE
 from edgebed.studies.reproduction.analytic_rows import _row
@@ -326,14 +326,16 @@ def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) 
     """Bit for bit, but for a loss, which has eight digits; one that is not finite is none."""
     folder = completed_run(cells, RUN, tmp_path / "runs")
     trial = FinishedTrial.of(Trial(folder.trial("adacomp")))
-    wanted = dataclasses.replace(trial.evaluations, loss=np.array([np.inf, 0.1 + 0.2]))
+    measured = trial.evaluations.measured | {"loss": np.array([np.inf, 0.1 + 0.2])}
+    wanted = dataclasses.replace(trial.evaluations, measured=measured)
     read = evaluations_of(msgspec.json.decode(msgspec.json.encode(columns_of(wanted))))
 
-    for field in dataclasses.fields(wanted):
-        column, again = getattr(wanted, field.name), getattr(read, field.name)
-        kept = np.array([np.nan, 0.3]) if field.name == "loss" else column
-        assert column.dtype == again.dtype
-        np.testing.assert_array_equal(again, kept)
+    assert read.measures == wanted.measures
+    for name in (*PASSED, "measured"):
+        column, again = getattr(wanted, name), getattr(read, name)
+        kept = measured | {"loss": np.array([np.nan, 0.3])} if name == "measured" else column
+        np.testing.assert_equal(again, kept)
+        assert name == "measured" or column.dtype == again.dtype
 
 
 def with_exchanges(columns: dict[str, Any], kept: dict[str, Any]) -> bytes:

@@ -18,6 +18,7 @@ from edgebed.core.quantities import (
     seconds_text,
 )
 from edgebed.core.recorded.measured import SLEW_SHOWN
+from edgebed.learning.objectives.registry import declared
 
 
 def event_text(record: records.Record) -> str:
@@ -95,8 +96,7 @@ def _evaluated(record: records.Evaluated) -> str:
     which = "final evaluation" if record.final else "evaluation"
     return _listed(
         f"{which} of update {record.version:,}",
-        f"accuracy {percent_text(record.accuracy)}",
-        f"loss {number_text(record.loss)}",
+        *(each.told(record.measured.get(each.name)) for each in declared(record.sums)),
     )
 
 

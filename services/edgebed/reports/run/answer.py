@@ -147,7 +147,7 @@ def _speeds(trials: Sequence[Trial]) -> str:
 
 def _accuracies(measured: Mapping[str, Evaluations]) -> str:
     """The final accuracy of each trial with its best, the highest first; a dash where it came to no end."""
-    known = {name: (each.final_accuracy, best_accuracy(each)) for name, each in measured.items()}
+    known = {name: (each.final_value, best_accuracy(each)) for name, each in measured.items()}
     ranked = sorted(known, key=lambda name: [-(accuracy or 0.0) for accuracy in known[name]])
     texts = [f"{name} {percent_text(known[name][0])} ({percent_text(known[name][1])})" for name in ranked[:NAMED_MAX]]
     return f"Final accuracy (best): {', '.join(texts)}." if texts else ""

@@ -113,7 +113,10 @@ class ResultCache:
         cached = self._runs[self._key(run)]
         plan = self.cells.plans([run])[run]
         return FinishedTrial(
-            plan=plan, summary=cached.summary, evaluations=evaluations_of(cached.evaluations), batches=cached.batches
+            plan=plan,
+            summary=cached.summary,
+            evaluations=evaluations_of(cached.evaluations, plan.measures),
+            batches=cached.batches,
         )
 
     def keep(self, run: CellRun, result: RunResult, trial: FinishedTrial) -> None:

@@ -322,7 +322,10 @@ def _outcome(member: ArmTrial, seed: int, accuracy: float | None, window: int) -
         run=member.run.folder.name,
         seed=seed,
         measures={name: summary.value(name) for name in WHOLE}
-        | {"best_accuracy": best_accuracy(series.evaluations, window)},
+        | {
+            "best_accuracy": best_accuracy(series.evaluations, window),
+            "final_accuracy": series.evaluations.final_value,
+        },
         reached=None if accuracy is None else reach(series.evaluations, accuracy, window),
         diverged=series.outcome == "diverged",
     )

@@ -282,7 +282,7 @@ def test_factors_are_those_of_the_totals_that_their_names_say(name: str, monkeyp
 
 def curve(versions: list[int], accuracies: list[float]) -> Any:
     """A finished trial with these evaluations."""
-    evaluations = SimpleNamespace(version=np.array(versions), accuracy=np.array(accuracies, np.float32))
+    evaluations = SimpleNamespace(version=np.array(versions), values=np.array(accuracies, np.float32))
     return SimpleNamespace(evaluations=evaluations)
 
 
