@@ -8,7 +8,8 @@ import pytest
 from node_plans import plan_of_role
 
 from edgebed.cli import main as cli
-from edgebed.core.plan import Injection, LinkChange, Method, Part, Plan, Task
+from edgebed.core.plan import Injection, Method, Part, Plan, Task
+from edgebed.core.planned.link import LinkChange
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.roles.events import CommandResult
 from edgebed.runtimes.live.control import Control
