@@ -10,6 +10,7 @@ import types
 from pathlib import Path
 
 import pytest
+from command_line import command_line
 from evaluated import MEASURES, evaluation
 from finished_runs import RISING, finished_run
 
@@ -65,14 +66,7 @@ def runs(tmp_path, monkeypatch):
 @pytest.fixture
 def edgebed(monkeypatch, capsys):
     """Runs a command line in this process; gives (exit code, standard output, standard error)."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", *(str(word) for word in words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, *capsys.readouterr()
-
-    return call
+    return command_line(monkeypatch, capsys)
 
 
 @pytest.fixture
