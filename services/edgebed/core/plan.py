@@ -478,8 +478,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def server(self) -> ServerPlan:
         """The server's plan."""
-        (server,) = (node for node in self.nodes if isinstance(node, ServerPlan))
-        return server
+        return next(node for node in self.nodes if isinstance(node, ServerPlan))
 
     def workers(self) -> tuple[WorkerPlan, ...]:
         """Return the worker nodes, in order."""
