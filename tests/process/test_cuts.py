@@ -12,7 +12,8 @@ from live_shell import shell_of
 from node_plans import plan_of_role
 from run_secret import CREDENTIALS
 
-from edgebed.core.plan import Injection, LinkPlan, Method, NodePlan, Part, Task
+from edgebed.core.plan import Injection, Method, NodePlan, Part, Task
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.means import why_no_namespaces
 from edgebed.emulation.namespaces import Namespaces, inside

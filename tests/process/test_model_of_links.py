@@ -17,7 +17,8 @@ from node_plans import plan_of_role
 from run_secret import CREDENTIALS
 
 from edgebed.core.framing import burst_bytes, wire_bytes
-from edgebed.core.plan import LinkPlan, Method, NodePlan, Part, Task
+from edgebed.core.plan import Method, NodePlan, Part, Task
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.model.link_model import link_model_of
 from edgebed.roles.events import EndNode, MessageReceived, Observe, Send, Wake, Woken
 from edgebed.runtimes.live import paced_link as held_link

@@ -20,6 +20,7 @@ from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.local_work.base import MODEL
 from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
+from edgebed.core.measures.task import Sums, added
 from edgebed.core.plan import WorkerPlan
 from edgebed.roles.finiteness import CheckedGradient, NotFinite, first_sent
 from edgebed.roles.layerwise.shard_work import ShardJob, ShardResult
@@ -77,21 +78,18 @@ class ScoreJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class Scores(NamedTuple):
-    """Scores of a model on some examples."""
+    """What was measured of a model on some examples."""
 
-    examples: int
-    correct: int
-    losses: tuple[float, ...]
-    """Summed losses of chunks of the examples, in order."""
+    chunks: tuple[Sums, ...]
+    """Sums over chunks of the examples, in order."""
 
 
 class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
-    """Share of correct answers, and mean loss."""
+    """What was measured of a model on all of a node's data."""
 
     version: int
     final: bool
-    accuracy: float
-    loss: float
+    sums: Sums
 
 
 Job = GradientJob | EvaluationJob | ScoreJob | ShardJob
@@ -106,14 +104,8 @@ def shares(job: EvaluationJob, count: int) -> list[ScoreJob]:
 
 
 def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
-    """Put an evaluation together from its parts; however many there are, losses are added in the same order."""
-    examples, correct, loss = 0, 0, 0.0
-    for part in parts:
-        examples += part.examples
-        correct += part.correct
-        for chunk in part.losses:
-            loss += chunk
-    return EvaluationResult(job.version, job.final, correct / examples, loss / examples)
+    """Put an evaluation together from its parts; however many there are, sums are added in the same order."""
+    return EvaluationResult(job.version, job.final, added([chunk for part in parts for chunk in part.chunks]))
 
 
 class TrainableModel(Protocol):
@@ -129,8 +121,8 @@ class TrainableModel(Protocol):
 class ScorableModel(Protocol):
     """A network bound to a node's data that is measured (learning/network.py)."""
 
-    def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[int, int, tuple[float, ...]]:
-        """The `Scores` of the k-th of n shares of the data."""
+    def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[Sums, ...]:
+        """Sums over chunks of the k-th of n shares of the data."""
         ...
 
 
@@ -151,9 +143,9 @@ class EvaluatorWork:
     def run(self, job: Job) -> Result:
         """Return the result of `job`; the same whenever and wherever it is run."""
         if isinstance(job, ScoreJob):
-            return Scores(*self.model.score(job.theta, job.share))
+            return Scores(self.model.score(job.theta, job.share))
         assert isinstance(job, EvaluationJob)
-        return evaluated(job, [Scores(*self.model.score(part.theta, part.share)) for part in shares(job, 1)])
+        return evaluated(job, [Scores(self.model.score(part.theta, part.share)) for part in shares(job, 1)])
 
 
 class Work:

@@ -24,7 +24,8 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
-from edgebed.core.plan import Durability, Loss, Method, NonFinite, Security, Waiting
+from edgebed.core.plan import Durability, Method, NonFinite, Security, Waiting
+from edgebed.learning.objectives.registry import OBJECTIVES
 from edgebed.scenario import choices
 from edgebed.scenario.choices import CPUS_MIN, Bound, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
@@ -92,6 +93,7 @@ _SPLIT: JsonSchema = {
 
 DataName = Annotated[str, PlainValidator(_built_in_or_import(DATA_SETS)), _named(DATA_SETS)]
 ModelName = Annotated[str, PlainValidator(_built_in_or_import(MODELS)), _named(MODELS)]
+ObjectiveName = Annotated[str, PlainValidator(_built_in_or_import(tuple(OBJECTIVES))), _named(tuple(OBJECTIVES))]
 WaitingTime = Annotated[
     Waiting,
     PlainValidator(choices.read_waiting),
@@ -215,9 +217,10 @@ class TaskSection(Section):
     """Examples in a mini-batch."""
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1]; `standardized`: each input to mean 0 and variance 1."""
-    loss: Loss = "cross-entropy"
+    loss: ObjectiveName = "cross-entropy"
     """Loss that training minimises, and that is measured on the test set: `cross-entropy`; or `squared`, the squared
-    distance of the softmax of the scores from the label as zeros and a one, which is from 0 to 2."""
+    distance of the softmax of the scores from the label as zeros and a one, which is from 0 to 2; or your own
+    objective, a class found beside the scenario file, which also says what is measured."""
     gradient_time: Duration | None = None
     """Virtual time of one gradient on every device with a core of its own, whatever its speed; in the simulation only.
     If left out it follows from the gradient's operations, which are counted, and from each class's `speed` or `device`;

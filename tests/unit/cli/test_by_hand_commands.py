@@ -1,14 +1,14 @@
 """The commands that act by hand, against a controller's end that does as the test says."""
 
 import json
-import sys
 import threading
 
 import pytest
+from command_line import command_line
 from node_plans import plan_of_role
 
-from edgebed.cli import main as cli
-from edgebed.core.plan import Injection, LinkChange, Method, Part, Plan, Task
+from edgebed.core.plan import Injection, Method, Part, Plan, Task
+from edgebed.core.planned.link import LinkChange
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.roles.events import CommandResult
 from edgebed.runtimes.live.control import Control
@@ -40,14 +40,8 @@ def runs(tmp_path, monkeypatch):
 @pytest.fixture
 def edgebed(monkeypatch, capsys):
     """Runs a command line in this process; gives (exit code, standard output, standard error)."""
-
-    def call(words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", *words.split()])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, *capsys.readouterr()
-
-    return call
+    call = command_line(monkeypatch, capsys)
+    return lambda words: call(*words.split())
 
 
 def make_run(runs, runtime="process", classes=None, scenario="tiny"):

@@ -10,6 +10,8 @@ import types
 from pathlib import Path
 
 import pytest
+from command_line import command_line
+from evaluated import MEASURES, evaluation
 from finished_runs import RISING, finished_run
 
 from edgebed.cli import main as cli
@@ -32,7 +34,7 @@ def make_run(root, outcome="completed", accuracy=0.97):
     evaluator = EvaluatorPlan(node="evaluator", device_class="evaluator", seed=1, task=task, method=method)
     plan = Plan(
         scenario="tiny", trial="asgd", question="Does it run?", seed=1, nodes=(server, evaluator, worker),
-        expectations=(("final_accuracy", ">=", 0.9),),
+        measures=MEASURES, expectations=(("final_accuracy", ">=", 0.9),),
     )  # fmt: skip
     folder = RunFolder.create(root, "tiny")
     folder.write_manifest(seed=1, runtime="simulation", command=["edgebed", "run", "tiny.yaml"], trials=["asgd"])
@@ -45,9 +47,7 @@ def make_run(root, outcome="completed", accuracy=0.97):
                 worker="edge-0", incarnation=0, step=version - 1, version=version, base=version - 1, staleness=0,
                 entries=10, bits=640, bytes=100, loss=1.0,
             ))  # fmt: skip
-            journal.write(version, "evaluator", records.Evaluated(
-                version=version, accuracy=accuracy, loss=0.1, final=version == 2
-            ))  # fmt: skip
+            journal.write(version, "evaluator", evaluation(version, accuracy, 0.1, final=version == 2))
         journal.write(3.0, "controller", records.Ended(outcome=outcome, reason="updates"))
     run = Run(folder)
     write_atomically(folder.summary, run.summary_json())
@@ -66,14 +66,7 @@ def runs(tmp_path, monkeypatch):
 @pytest.fixture
 def edgebed(monkeypatch, capsys):
     """Runs a command line in this process; gives (exit code, standard output, standard error)."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", *(str(word) for word in words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, *capsys.readouterr()
-
-    return call
+    return command_line(monkeypatch, capsys)
 
 
 @pytest.fixture

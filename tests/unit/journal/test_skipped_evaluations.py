@@ -5,6 +5,7 @@ from itertools import accumulate
 
 import numpy as np
 import pytest
+from evaluated import evaluation
 from hypothesis import given
 from hypothesis import strategies as st
 from node_plans import plan_of_role
@@ -55,7 +56,7 @@ def series_of(folder, rounds, measured, end_s=10.0):
                 journal.write(number / 100, "server", record)
         for version in measured:
             final = version == ends[-1]
-            record = records.Evaluated(version=version, accuracy=0.5, loss=1.0, final=final)
+            record = evaluation(version=version, accuracy=0.5, loss=1.0, final=final)
             journal.write(end_s - 0.1, "evaluator", record)
         journal.write(end_s, "controller", records.Ended(outcome="completed", reason="done"))
     return Series.from_journal(path)

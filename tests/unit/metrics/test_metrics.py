@@ -5,6 +5,7 @@ import timeit
 
 import msgspec
 import pytest
+from evaluated import MEASURES, evaluation
 from hypothesis import given
 from hypothesis import strategies as st
 from node_plans import plan_of_role
@@ -50,7 +51,7 @@ def plan(num_workers: int = 2, **changes) -> Plan:
 
     workers = [node(f"edge-{index}", "worker", "edge") for index in range(num_workers)]
     nodes = (node("server", "server", "server"), node("evaluator", "evaluator", "evaluator"), *workers)
-    return Plan(scenario="quickstart", trial="adacomp", question="?", seed=7, nodes=nodes, **changes)
+    return Plan(scenario="quickstart", trial="adacomp", question="?", seed=7, measures=MEASURES, nodes=nodes, **changes)
 
 
 def metrics_of(role: str) -> NodeMetrics | TrialMetrics:
@@ -94,7 +95,7 @@ def test_any_record_may_be_observed_by_any_role(role):
 
 
 def _value(field):
-    return {int: 1, float: 1.0, str: "x"}.get(field.type, 1)
+    return {} if field.name == "sums" else {int: 1, float: 1.0, str: "x"}.get(field.type, 1)
 
 
 WAITED = [
@@ -165,7 +166,7 @@ SAMPLES = {
          "edgebed_node_last_crash_timestamp_seconds{device_class=edge,node=edge-1}": None},
     ),
     "what runs and how well": (
-        "controller", [update(version=100), records.Evaluated(version=100, accuracy=0.91, loss=0.3)],
+        "controller", [update(version=100), evaluation(version=100, accuracy=0.91, loss=0.3)],
         {"edgebed_run_info{scenario=quickstart,algorithm=adacomp,seed=7,runtime=process}": 1,
          "edgebed_run_start_timestamp_seconds": 0.0, "edgebed_run_progress_ratio": 0.25,
          "edgebed_model_version": 100, "edgebed_model_accuracy_ratio{split=test}": 0.91,
@@ -410,8 +411,8 @@ STALLING = {
     "the final evaluation has as long again; then nodes may linger as long as they like": [
         (0.0, TRIAL, 0.0), (0.0, update(version=3), 0.0), (30.0, None, 0.5),
         (0.0, records.Finished(version=3, reason="?"), 0.0), (15.0, None, 0.25),
-        (0.0, records.Evaluated(version=2, accuracy=0.9, loss=0.3), 0.25),
-        (0.0, records.Evaluated(version=3, accuracy=0.9, loss=0.3, final=True), 0.0), (45.0, None, 0.0),
+        (0.0, evaluation(version=2, accuracy=0.9, loss=0.3), 0.25),
+        (0.0, evaluation(version=3, accuracy=0.9, loss=0.3, final=True), 0.0), (45.0, None, 0.0),
         (0.0, records.Step(step=3), 0.0), (45.0, None, 0.0),
         (0.0, records.Ended(outcome="interrupted", reason="?"), 0.0), (0.0, TRIAL, 0.0), (15.0, None, 0.25),
     ],
@@ -437,7 +438,7 @@ def test_a_second_trial_forgets_the_first():
     """Run info and node counts are those of the trial that runs."""
     metrics = TrialMetrics()
     metrics.start_trial(plan(num_workers=9), RUN, "process", 0.0)
-    metrics.observe(records.Evaluated(version=1, accuracy=0.9, loss=0.3))
+    metrics.observe(evaluation(version=1, accuracy=0.9, loss=0.3))
     metrics.start_trial(msgspec.structs.replace(plan(num_workers=1), trial="asgd"), RUN, "process", 0.0)
     text = generate_latest(metrics.registry).decode()
 

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
-from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Plan, Task, WorkerPlan
+from edgebed.core.plan import Injection, Method, NodePlan, Part, Plan, Task, WorkerPlan
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.core.records import Clock
 from edgebed.emulation import shaping
 from edgebed.emulation.orders import ClockLine, HelperCommand

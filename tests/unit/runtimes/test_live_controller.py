@@ -4,6 +4,7 @@ import time
 from collections import deque
 
 import pytest
+from evaluated import evaluation
 from node_plans import plan_of_role
 
 from edgebed.core import records
@@ -164,7 +165,7 @@ def test_a_checkpoint_of_a_server_that_is_gone_is_not_kept(shell):
 @pytest.mark.parametrize(
     ("said", "name"),
     [
-        (records.Evaluated(version=1, accuracy=0.999, loss=0.0, final=True), "Evaluated"),
+        (evaluation(version=1, accuracy=0.999, loss=0.0, final=True), "Evaluated"),
         (records.Update(worker="edge-1", incarnation=1, step=0, version=1, base=0, staleness=0, entries=1, bits=1,
                         bytes=1, loss=0.0), "Update"),
         (records.Finished(version=1, reason="so I say"), "Finished"),

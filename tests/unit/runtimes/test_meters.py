@@ -19,7 +19,8 @@ from node_plans import plan_of_role
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import LinkPlan, Method, Part, Task
+from edgebed.core.plan import Method, Part, Task
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.journal.verdict.presence import Life, Span
@@ -267,7 +268,7 @@ HOG = textwrap.dedent(
     from edgebed.runtimes.live.meters import UsageMeter
     from edgebed.runtimes.live.shell.device import NodeDevice
     from edgebed.runtimes.live.shell.lifetime import Lifetime
-    from edgebed.core.plan import LinkPlan
+    from edgebed.core.planned.link import LinkPlan
     from edgebed.wire.messages import Stop
     enter(sys.argv[2:])
     plan = SimpleNamespace(node="hog", core=None, cpus=json.loads(sys.argv[1]), memory_bytes=None, link=LinkPlan())

@@ -6,7 +6,8 @@ import msgspec
 from node_plans import plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import LinkPlan, Method, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
+from edgebed.core.planned.link import LinkPlan
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.verdict.fidelity import judge
