@@ -45,9 +45,9 @@ class Rate:
             raise ValueError(f"learning_rate: {self.learning_rate:g} is below 0")
         for name in ("zero_at", "decay_by", *(() if self.may_rest else ("learning_rate",))):
             if not getattr(self, name) > 0.0:
-                raise ValueError(f"{name}: {getattr(self, name):g} is not above 0")
+                raise ValueError(f"{name}: {getattr(self, name)} is not above 0")
         if not self.warm_up >= 0.0:
-            raise ValueError(f"warm_up: {self.warm_up:g} is below 0")
+            raise ValueError(f"warm_up: {self.warm_up} is below 0")
         if any(each < 0.0 for each in self.decay_at):
             raise ValueError("decay_at: time is counted from 0")
 

@@ -1,9 +1,7 @@
 """The optimizer that a server, or a worker of its own, steps by: its settings, and a server's step.
 
 sgd    alpha g, or with `momentum` along a velocity (optimizer/momentum.py)
-adam   optimizer/adam.py; of a server that averages what workers did by themselves it is FedAdam: Reddi, Charles,
-Zaheer, Garrett, Rush, Konecny, Kumar, McMahan 2021, Adaptive federated optimization, ICLR, algorithm 2, which
-differs: its means are not corrected for where they begin
+adam   optimizer/adam.py
 """
 
 from dataclasses import dataclass
