@@ -165,10 +165,10 @@ def test_a_text_has_the_values_of_the_rows_that_it_names(result: Reproduction) -
     """A table's, a note's and a cause's; without a sign, and a dash where nothing was measured."""
     paper = tiny_paper()
     first, *others = paper.tables
-    text = dataclasses.replace(first, text="It is {difference}, of {push}, never {perfect}.")
-    cause = CauseResult(text="Some {push} of it.", row="", why_not="it was not tried")
+    text = dataclasses.replace(first, text="It is {row:difference}, of {row:push}, never {row:perfect}.")
+    cause = CauseResult(text="Some {row:push} of it.", row="", why_not="it was not tried")
     found = caused(result, cause)
-    asgd = msgspec.structs.replace(found.rows["asgd"], note="By {difference}.")
+    asgd = msgspec.structs.replace(found.rows["asgd"], note="By {row:difference}.")
     found = msgspec.structs.replace(
         found, tables=found.tables | {"Table 1: accuracy": (asgd, found.rows["difference"])}
     )
