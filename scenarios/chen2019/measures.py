@@ -25,6 +25,6 @@ def accuracy_within(cell: str, steps: int) -> Measure:
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
         trial = trials[cell]
         within = trial.evaluations.version * published_steps(trial) <= steps
-        return 100 * float(trial.evaluations.accuracy[np.flatnonzero(within)[-1]]) if within.any() else None
+        return 100 * float(trial.evaluations.values[np.flatnonzero(within)[-1]]) if within.any() else None
 
     return measure

@@ -24,7 +24,7 @@ def _distance(cell: str, other: str, of: Callable[[NDArray[np.float64]], np.floa
     def measure(trials: Trials) -> float | None:
         one, two = trials[cell].evaluations, trials[other].evaluations
         versions, own, its = np.intersect1d(one.version, two.version, return_indices=True)
-        apart = 100 * np.abs(np.subtract(one.accuracy[own], two.accuracy[its], dtype=float))[versions > 0]
+        apart = 100 * np.abs(np.subtract(one.values[own], two.values[its], dtype=float))[versions > 0]
         return float(of(apart)) if len(apart) else None
 
     return measure

@@ -50,7 +50,7 @@ def early_accuracy(cell: str) -> Measure:
 
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
         evaluations, updates = trials[cell].evaluations, trials[cell].summary.updates
-        early = evaluations.accuracy[evaluations.version * 10 <= updates]
+        early = evaluations.values[evaluations.version * 10 <= updates]
         return 100 * float(early.mean()) if len(early) else None
 
     return measure

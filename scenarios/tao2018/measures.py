@@ -21,7 +21,7 @@ def unsteadiness(cell: str) -> Measure:
     """
 
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        loss = trials[cell].evaluations.loss
+        loss = trials[cell].evaluations.measured["loss"]
         second_half = loss[len(loss) // 2 :]
         return float(np.diff(second_half).std()) if len(second_half) >= EVALUATIONS_MIN else None
 

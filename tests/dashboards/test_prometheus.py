@@ -133,7 +133,7 @@ def test_the_last_values_at_the_controller_are_the_final_ones(watched: Watched, 
     died = 1 if trial == "long" else 0
 
     assert evaluated.final
-    assert last(f"edgebed_model_accuracy_ratio{{{here}}}") == evaluated.accuracy
+    assert last(f"edgebed_model_accuracy_ratio{{{here}}}") == evaluated.measured["accuracy"]
     assert last(f"edgebed_model_version{{{here}}}") == evaluated.version
     assert last(f"edgebed_run_progress_ratio{{{here}}}") == 1
     assert last(f'edgebed_nodes{{{here},state="stopped"}}') == len(NODES) - died

@@ -77,7 +77,7 @@ def living(folder: Path) -> list[list[Entry]]:
 
 def accuracy_at(entries: list[Entry]) -> float:
     """That of the first evaluation from this update on."""
-    return next(r.accuracy for _, _, r in entries if isinstance(r, records.Evaluated) and r.version >= AT)
+    return next(r.measured["accuracy"] for _, _, r in entries if isinstance(r, records.Evaluated) and r.version >= AT)
 
 
 def attack(stage: StagedTrial) -> None:

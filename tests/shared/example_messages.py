@@ -1,10 +1,12 @@
 """One example of every message with its tensors' frames, large enough that every part of a header is there."""
 
 import numpy as np
+from evaluated import evaluation
 
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
-from edgebed.core.plan import Injection, LinkChange, Method, Part, Task, TensorLayout, Waiting, WorkerPlan
+from edgebed.core.plan import Injection, Method, Part, Task, TensorLayout, Waiting, WorkerPlan
+from edgebed.core.planned.link import LinkChange
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense, encode_update
 
@@ -55,7 +57,7 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
     report = (
         (0.5, records.Update(worker="edge-0", incarnation=1, step=4, version=9, base=7, staleness=1,
                              entries=10, bits=640, bytes=90, loss=2.5)),
-        (0.6, records.Evaluated(version=9, accuracy=0.5, loss=1.5, final=True)),
+        (0.6, evaluation(version=9, accuracy=0.5, loss=1.5, final=True)),
         (0.7, records.Traffic(ingress_payload=10, egress_payload=20, ingress_interface=30)),
     )  # fmt: skip
     found: list[tuple[messages.AnyMessage, list[memoryview]]] = [

@@ -1,5 +1,7 @@
 """Runs as `edgebed run` leaves them, of real scenarios and plans, with journals of chosen accuracies."""
 
+from evaluated import evaluation
+
 from edgebed.core import records
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import RunFolder, write_atomically
@@ -54,7 +56,7 @@ def write_journal(path, accuracies, push_bytes, runtime="simulation", outcome="c
                     worker="edge-0", incarnation=0, step=version - 1, version=version, base=version - 1, staleness=0,
                     entries=push_bytes // 4, bits=8 * push_bytes, bytes=push_bytes, loss=loss, sent=30,
                 ))  # fmt: skip
-            evaluated = records.Evaluated(version=100 * place, accuracy=accuracy, loss=0.1, final=is_final)
+            evaluated = evaluation(version=100 * place, accuracy=accuracy, loss=0.1, final=is_final)
             journal.write(float(place), "evaluator", evaluated)
         updates = 100 * (len(accuracies) - 1)
         if outcome == "completed":

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from evaluated import evaluations
 from numpy.typing import NDArray
 
-from edgebed.journal.series import Evaluations
 from edgebed.journal.summary import TrialSummary
 from edgebed.studies.finished import FinishedTrial
 
@@ -18,12 +18,9 @@ def learned(
     version: Sequence[int] | NDArray[np.int64], accuracy: Sequence[float] | NDArray[np.float64]
 ) -> FinishedTrial:
     """A trial that had these accuracies after so many updates."""
-    versions, curve, nothing = np.asarray(version), np.asarray(accuracy, np.float64), np.zeros(len(version))
+    versions, curve = np.asarray(version), np.asarray(accuracy, np.float64)
     return FinishedTrial(
         plan=None,  # type: ignore[arg-type]  # no measure of accuracies reads it
         summary=msgspec.structs.replace(SUMMARY, updates=int(versions[-1]), final_accuracy=float(curve[-1])),
-        evaluations=Evaluations(
-            t=nothing, version=versions, accuracy=curve, loss=nothing, final=nothing.astype(bool),
-            ingress_bytes=nothing.astype(np.int64), egress_bytes=nothing, bits=nothing.astype(np.int64),
-        ),
-    )  # fmt: skip
+        evaluations=evaluations(versions, curve),
+    )

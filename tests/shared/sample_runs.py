@@ -1,6 +1,7 @@
 """Sample plans, journals and runs, as a small fleet would leave them."""
 
 import numpy as np
+from evaluated import MEASURES, evaluation
 from node_plans import plan_of_role
 
 from edgebed.core import records
@@ -36,8 +37,8 @@ def make_plan(
         )
         for name, role in roles
     )  # fmt: skip
-    return Plan(scenario="sample", trial=trial, question=question, seed=7, nodes=nodes, stop_updates=600,
-                expectations=expectations)  # fmt: skip
+    return Plan(scenario="sample", trial=trial, question=question, seed=7, measures=MEASURES, nodes=nodes,
+                stop_updates=600, expectations=expectations)  # fmt: skip
 
 
 def sample_entries(updates=600, push_bytes=2600, workers=WORKERS, reach=0.97, outcome="completed", seed=0):
@@ -52,7 +53,7 @@ def sample_entries(updates=600, push_bytes=2600, workers=WORKERS, reach=0.97, ou
         yield 0.1, "controller", records.Node(name=name, state="joined")
     steps = dict.fromkeys(workers, 0)
     t = 1.0
-    yield t, "evaluator", records.Evaluated(version=0, accuracy=0.1, loss=2.3)
+    yield t, "evaluator", evaluation(version=0, accuracy=0.1, loss=2.3)
     for version in range(1, updates + 1):
         t += float(draw.exponential(0.01))
         worker = workers[int(draw.integers(len(workers)))]
@@ -66,7 +67,7 @@ def sample_entries(updates=600, push_bytes=2600, workers=WORKERS, reach=0.97, ou
         steps[worker] += 1
         if version % 50 == 0:
             accuracy = reach - (reach - 0.1) * float(np.exp(-version / 90))
-            yield t, "evaluator", records.Evaluated(version=version, accuracy=accuracy, loss=loss)
+            yield t, "evaluator", evaluation(version=version, accuracy=accuracy, loss=loss)
     yield t, "server", records.Finished(version=updates, reason="updates")
     yield t, "server", records.Refused(peer="edge-0", code="finished", reason="no more updates")
     yield t, "server", records.Traffic(
@@ -79,7 +80,7 @@ def sample_entries(updates=600, push_bytes=2600, workers=WORKERS, reach=0.97, ou
             steps=steps[worker], compute_s=steps[worker] * 0.012, encode_s=steps[worker] * 0.001,
             wait_s=steps[worker] * 0.004, pause_s=steps[worker] * 0.02,
         )  # fmt: skip
-    yield t + 0.2, "evaluator", records.Evaluated(version=updates, accuracy=reach, loss=0.1, final=True)
+    yield t + 0.2, "evaluator", evaluation(version=updates, accuracy=reach, loss=0.1, final=True)
     yield t + 0.3, "controller", records.Ended(outcome=outcome, reason="stopped after 600 updates")
 
 

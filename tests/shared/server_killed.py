@@ -43,7 +43,7 @@ def _delay(how: str) -> dict[str, str]:
 
 def accuracy(told: Told) -> float:
     """That of the final model."""
-    return next(record.accuracy for _, record in reversed(told.of(records.Evaluated)) if record.final)
+    return next(record.measured["accuracy"] for _, record in reversed(told.of(records.Evaluated)) if record.final)
 
 
 def check_killed(told: Told, living: list[float]) -> None:

@@ -45,7 +45,7 @@ def trials(tmp_path_factory):
 
 def test_accuracy_is_the_highest_moving_average_in_per_cent(trials):
     """Over whole windows of five evaluations."""
-    measured = trials["selected"].evaluations.accuracy
+    measured = trials["selected"].evaluations.values
     averages = [measured[k : k + 5].mean() for k in range(len(measured) - 4)]
 
     assert accuracy("selected")(trials) == pytest.approx(100 * max(averages))
@@ -54,7 +54,7 @@ def test_accuracy_is_the_highest_moving_average_in_per_cent(trials):
 def test_early_accuracy_is_of_the_first_tenth_of_the_updates(trials):
     """The evaluation before the first update is one of them."""
     evaluations = trials["selected"].evaluations
-    early = evaluations.accuracy[evaluations.version <= 100]
+    early = evaluations.values[evaluations.version <= 100]
 
     assert early_accuracy("selected")(trials) == pytest.approx(100 * early.mean())
 
@@ -101,9 +101,9 @@ def test_what_was_sent_is_the_ingress_of_the_journal(trials):
     """The headline ingress of every report."""
     summary = trials["selected"].summary
 
-    assert push_bytes("selected", SENT)(trials) == pytest.approx(summary.push_bytes_mean)
-    assert push_bytes("selected", SENT)(trials) * summary.updates == pytest.approx(summary.ingress_bytes)
-    assert push_bytes("selected", BARE)(trials) * summary.updates == pytest.approx(summary.bits / 8)
+    assert push_bytes("selected", SENT)(trials) == pytest.approx(summary.server.push_bytes_mean)
+    assert push_bytes("selected", SENT)(trials) * summary.updates == pytest.approx(summary.server.ingress_bytes)
+    assert push_bytes("selected", BARE)(trials) * summary.updates == pytest.approx(summary.server.bits / 8)
 
 
 def test_what_is_never_reached_has_no_number(trials):

@@ -55,5 +55,5 @@ def test_the_order_of_the_methods_is_that_of_the_paper(data_dir: Path, tmp_path:
 
 def late_accuracy(kept: ResultCache, run: CellRun) -> float:
     """The mean accuracy in the second half of the updates: a single one is too noisy so early in training."""
-    accuracy = kept.trial(run).evaluations.accuracy
+    accuracy = kept.trial(run).evaluations.values
     return float(accuracy[len(accuracy) // 2 :].mean())

@@ -135,7 +135,7 @@ def test_hearts_train_a_model_together_and_come_to_rest(method, num_workers):
     evaluated = [record for record in link.journal if isinstance(record, records.Evaluated)]
     assert [record.version for record in evaluated] == [*range(0, 203, 5), 203]
     assert [record.final for record in evaluated] == [False] * 41 + [True]
-    assert evaluated[-1].accuracy > 0.95 > evaluated[0].accuracy
+    assert evaluated[-1].measured["accuracy"] > 0.95 > evaluated[0].measured["accuracy"]
     (finished,) = [record for record in link.journal if isinstance(record, records.Finished)]
     assert (finished.version, finished.reason) == (203, "203 updates were applied")
     (checkpoint,) = link.to_controller

@@ -168,7 +168,7 @@ def values_of(series: Series, updates: int) -> Values:
 
 def _mean_accuracy(evaluations: Evaluations, updates: int) -> float:
     """The mean over these updates of the accuracy, which is a straight line between two evaluations."""
-    return float(np.interp(np.arange(updates + 1), evaluations.version, evaluations.accuracy).mean())
+    return float(np.interp(np.arange(updates + 1), evaluations.version, evaluations.values).mean())
 
 
 def rank(

@@ -27,6 +27,7 @@ from edgebed.algorithms.compressor import Compressor, Form, Piece
 from edgebed.algorithms.descent import Descent
 from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise.rule import Rule
+from edgebed.algorithms.local_work.base import Done, LocalWork
 from edgebed.algorithms.update import Applied, ModelUpdate
 from edgebed.core import imports
 from edgebed.core.errors import OwnCodeError, ScenarioError
@@ -68,9 +69,8 @@ def _watched(kind: str, name: str, found: Any) -> SimpleNamespace:
     is_class = inspect.isclass(found)
     if kind in CLASSES:
         base, methods = CLASSES[kind]
-        owed = [each for each in methods if each not in OPTIONAL]
-        if not is_class or not (issubclass(found, base) if base else all(hasattr(found, each) for each in owed)):
-            wanted = f"subclass of {base.__module__}.{base.__name__}" if base else f"class with {' and '.join(owed)}"
+        if not is_class or not issubclass(found, base):
+            wanted = f"subclass of {base.__module__}.{base.__name__}"
             raise ScenarioError(f"{name}: not a {wanted}, as {_article(kind)} is; see docs/creating-a-method.md")
         made: Any = _watched_class(_Part(kind, name, found), methods)
     elif is_class:
@@ -241,12 +241,17 @@ def _wrong_applied(result: Any, aggregator: Aggregator, *_: Any) -> str:
     return ""
 
 
-def _wrong_vector(result: Any, work: Any, gradient: Any, theta: Any, *_: Any) -> str:
-    if not isinstance(result, tuple) or len(result) != 2:
-        return f"returned {_kind(result)}, not (vector, loss)"
-    vector = result[0]
-    if not isinstance(vector, np.ndarray) or vector.shape != theta.shape or vector.dtype != np.float32:
-        return f"returned a vector that is {_shape(vector)}, not float32 {theta.shape}"
+def _wrong_done(result: Any, work: Any, gradient: Any, vectors: Mapping[str, Any], *_: Any) -> str:
+    if not isinstance(result, Done):
+        return f"returned {_kind(result)}, not a Done of vectors, measures and memory"
+    if not isinstance(result.vectors, dict) or result.vectors.keys() != vectors.keys():
+        return f"returned vectors that are {_kind(result.vectors)}, not a dict of {', '.join(vectors)}"
+    for name, given in vectors.items():
+        vector = result.vectors[name]
+        if not isinstance(vector, np.ndarray) or vector.shape != given.shape or vector.dtype != np.float32:
+            return f"returned {name} as a vector that is {_shape(vector)}, not float32 {given.shape}"
+    if not isinstance(result.measures, dict) or not isinstance(result.measures.get("loss"), float | np.floating):
+        return "returned measures without the number `loss`"
     return ""
 
 
@@ -288,6 +293,10 @@ def _wrong_number(result: Any, *_: Any) -> str:
     return "" if is_number else f"returned {result!r}, not a number from 0"
 
 
+def _wrong_copies(result: Any, *_: Any) -> str:
+    return "" if result is None else _wrong_number(result)
+
+
 def _wrong_share(result: Any, *_: Any) -> str:
     return (
         ""
@@ -296,7 +305,7 @@ def _wrong_share(result: Any, *_: Any) -> str:
     )
 
 
-CLASSES: Mapping[str, tuple[type | None, _Checks]] = {
+CLASSES: Mapping[str, tuple[type, _Checks]] = {
     "compression": (
         Compressor,
         {
@@ -316,11 +325,9 @@ CLASSES: Mapping[str, tuple[type | None, _Checks]] = {
             "holds": _wrong_number,
         },
     ),
-    "local_work": (None, {"batches": _wrong_count, "run": _wrong_vector, "copies": _wrong_number}),
+    "local_work": (LocalWork, {"batches": _wrong_count, "run": _wrong_done, "copies": _wrong_copies}),
     "optimizer": (Descent, {"step": _wrong_step}),
 }
 """Kind of a part that is a class -> what it is made from, and its methods with what may be wrong with their results."""
-OPTIONAL = ("copies",)
-"""Methods that a class made from nothing may leave out."""
 FUNCTIONS: Mapping[str, Callable[..., str]] = {"learning": _wrong_rule, "exchange": _wrong_exchanged}
 """Kind of a part that is a function -> the same of it."""

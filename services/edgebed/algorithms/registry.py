@@ -19,6 +19,7 @@ from edgebed.algorithms.compressor import Compressor, WithBuffers
 from edgebed.algorithms.descent import Descent
 from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise.rule import Rule
+from edgebed.algorithms.local_work.base import LocalWork
 from edgebed.algorithms.own import own_part
 from edgebed.core import imports
 from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
@@ -225,26 +226,26 @@ def buffer_mask(task: Task) -> NDArray[np.bool_] | None:
     return np.repeat([tensor.kept for tensor in task.layout], [tensor.size for tensor in task.layout])
 
 
-def local_work_of(method: Method, task: Task) -> Any:
+def local_work_of(method: Method, task: Task) -> LocalWork:
     """Return what the method's workers do between a pull and a push."""
     return _local_work(method, task, buffer_mask(task))
 
 
-def small_local_work_of(method: Method, task: Task, size: int) -> Any:
+def small_local_work_of(method: Method, task: Task, size: int) -> LocalWork:
     """Return the same for a model of so many parameters; the last of them is a buffer if the task's model has any."""
     return _local_work(method, task, np.arange(size) == size - 1 if any(each.kept for each in task.layout) else None)
 
 
-def _local_work(method: Method, task: Task, is_buffer: NDArray[np.bool_] | None) -> Any:
+def _local_work(method: Method, task: Task, is_buffer: NDArray[np.bool_] | None) -> LocalWork:
     part = method.parts["local_work"]
     config = configure("local_work", part, task.python_path)
-    return code_of("local_work", part.name).LocalWork(config, is_buffer)
+    work: LocalWork = code_of("local_work", part.name).LocalWork(config, is_buffer)
+    return work
 
 
 def batches_a_push(plan: WorkerPlan) -> int:
     """Return the mini-batches that a worker goes through between a pull and a push."""
-    found: int = local_work_of(plan.method, plan.task).batches(plan.num_examples, plan.task.batch_size)
-    return found
+    return local_work_of(plan.method, plan.task).batches(plan.num_examples, plan.task.batch_size)
 
 
 def notes_of(method: Method) -> tuple[str, ...]:

@@ -33,8 +33,8 @@ def curves_of(series: Series) -> tuple[TrialCurve, ...]:
     """All curves of a trial. Layer-wise training has no pushes, so neither their bytes nor any staleness."""
     evaluations, updates = series.evaluations, series.updates
     found = [
-        TrialCurve("evaluation/accuracy", evaluations.version, evaluations.t, evaluations.accuracy),
-        TrialCurve("evaluation/loss", evaluations.version, evaluations.t, evaluations.loss),
+        TrialCurve(f"evaluation/{name}", evaluations.version, evaluations.t, values)
+        for name, values in evaluations.measured.items()
     ]
     if len(updates):
         first, last = _windows(len(updates))

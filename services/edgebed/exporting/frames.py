@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgebed.core.errors import ScenarioError
-from edgebed.exporting.subjects import TABLES
+from edgebed.exporting.subjects import TABLES, of_run
 from edgebed.exporting.table import ExportTable, Kind
 from edgebed.journal.run_folder import RunFolder
 from edgebed.running.results import Run, Trial, load
@@ -45,7 +45,7 @@ def to_pandas(runs: Run | Trial | str | Sequence[Run | Trial | str], table: str 
         raise ScenarioError(f"table: {table!r} is unknown; {choose(table, tables)}")
     chosen = tables[table]
     given = [runs] if isinstance(runs, Run | Trial | str) else runs
-    frames = [_frame(pd, chosen, run, trial) for run, trial in _trials_of(given)]
+    frames = [_frame(pd, of_run(chosen, run), run, trial) for run, trial in _trials_of(given)]
     if not frames:
         return pd.DataFrame({each.name: pd.Series(dtype=DTYPES[each.kind]) for each in chosen.head})
     return pd.concat(frames, ignore_index=True)

@@ -1,56 +1,46 @@
 """Every table that an export writes, with what its columns mean; computed from the journal alone."""
 
-import types
-import typing
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from edgebed.core.actions import ACTIONS
-from edgebed.exporting.table import Column, ExportTable, Filled, Kind, by_rows, joined
+from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.trial import MEASURES
+from edgebed.core.planned.link import IMPAIRMENTS
+from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
-from edgebed.journal.summary import TrialSummary
+from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
 from edgebed.running.results import Run, Trial
 
-KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: "yes or no"}
 TIME = Column("time_s", "number", "Seconds since training started; in a simulation virtual ones.")
-
-
-def _scalar(declared: Any) -> Kind | None:
-    """The kind of a field that one cell can hold; None where it takes more."""
-    optional = isinstance(declared, types.UnionType)
-    members = (
-        [member for member in typing.get_args(declared) if member is not types.NoneType] if optional else [declared]
-    )
-    return KINDS.get(members[0]) if len(members) == 1 else None
-
-
-MEASURES: dict[str, Kind] = {
-    field.name: kind
-    for field in msgspec.structs.fields(TrialSummary)
-    if field.name != "trial" and (kind := _scalar(field.type)) is not None
-}
-"""Fields of a trial's summary that have one value, with their kinds."""
+FACTS = ("method", "outcome", "reason", "interface")
+"""What a trial's summary says in a text."""
 
 
 def _trial(run: Run, trial: Trial) -> Filled:
     summary = next(each for each in run.summary.trials if each.trial == trial.name)
     verdict = summary.fidelity.verdict if summary.fidelity else None
-    measured = (getattr(summary, name) for name in MEASURES)
+    measured = (*(getattr(summary, name) for name in FACTS), *map(summary.value, MEASURES))
     diverged = summary.diverged.text if summary.diverged else ""
     row = (run.summary.runtime, trial.plan.seed, verdict, summary.met, diverged, joined(summary.warnings), *measured)
     return [(value,) for value in row]
 
 
-def _evaluations(_: Run, trial: Trial) -> Filled:
+def _evaluations(run: Run, trial: Trial) -> Filled:
     found = trial.series.evaluations
+    unmeasured = np.full(len(found), np.nan)
     return [
-        found.t, found.version, found.accuracy, found.loss, found.final, found.ingress_bytes, found.bits,
-        found.egress_bytes, found.traffic_bytes,
+        found.t, found.version, *(found.measured.get(each.name, unmeasured) for each in _measures(run)), found.final,
+        found.ingress_bytes, found.bits, found.egress_bytes, found.traffic_bytes,
     ]  # fmt: skip
+
+
+def _measures(run: Run) -> list[TaskMeasure]:
+    """What the trials' tasks measure."""
+    return list({each.name: each for trial in run.trials.values() for each in trial.plan.measures}.values())
 
 
 def _updates(_: Run, trial: Trial) -> Filled:
@@ -143,7 +133,11 @@ def _module_losses(_: Run, trial: Trial) -> Filled:
 
 
 def _exchanges(_: Run, trial: Trial) -> Filled:
-    rows = ((each.source, each.target, each.message, each.count, each.bytes) for each in trial.summary.exchanges)
+    shards = trial.summary.shards
+    rows = (
+        (each.source, each.target, each.message, each.count, each.bytes)
+        for each in (shards.exchanges if shards else ())
+    )
     return by_rows(rows, 5)
 
 
@@ -161,26 +155,37 @@ TRIALS = ExportTable(
         Column("met", "yes or no", "It completed, and all its expectations that are judged are met."),
         Column("diverged", "text", "What was not finite first, and at which node."),
         Column("warnings", "text", "What a reader must know before trusting the numbers."),
-        *(Column(name, kind, "") for name, kind in MEASURES.items()),
+        *(Column(name, "text", "") for name in FACTS),
+        *(Column(name, "integer" if each.is_whole else "number", "") for name, each in MEASURES.items()),
     ),
     _trial,
 )
-EVALUATIONS = ExportTable(
-    "evaluations",
-    "A row a measurement on the test set, of the versions that led to the final model.",
-    (
-        Column("time_s", "number", "When the model had this version, not when its evaluation was done."),
-        Column("version", "integer", "Updates applied until then."),
-        Column("accuracy", "number", "Fraction of the test set, 0 to 1."),
-        Column("loss", "number", "`nan`: not finite."),
-        Column("final", "yes or no", "Whether the evaluation is of the last model."),
-        Column("ingress_bytes", "integer", "Up: payload of all pushes until this version."),
-        Column("bits", "integer", "Bits that the algorithm needs for these pushes, without encoding or framing."),
-        Column("egress_bytes", "number", "Down: payload of the models sent for this version; of the final one, all."),
-        Column("traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or shards train."),
-    ),
-    _evaluations,
-)
+
+
+def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
+    """The table of evaluations of tasks that measure that."""
+    return ExportTable(
+        "evaluations",
+        "A row a measurement on the test set, of the versions that led to the final model.",
+        (
+            Column("time_s", "number", "When the model had this version, not when its evaluation was done."),
+            Column("version", "integer", "Updates applied until then."),
+            *(Column(each.name, "number", f"{each.meaning} `nan`: not finite.".strip()) for each in measures),
+            Column("final", "yes or no", "Whether the evaluation is of the last model."),
+            Column("ingress_bytes", "integer", "Up: payload of all pushes until this version."),
+            Column("bits", "integer", "Bits that the algorithm needs for these pushes, without encoding or framing."),
+            Column(
+                "egress_bytes", "number", "Down: payload of the models sent for this version; of the final one, all."
+            ),
+            Column(
+                "traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or shards train."
+            ),
+        ),
+        _evaluations,
+    )
+
+
+EVALUATIONS = _evaluations_table(declared(()))
 UPDATES = ExportTable(
     "updates",
     "A row an update that the server applied and that is in the final model. In layer-wise training the last shard's"
@@ -258,10 +263,8 @@ LINKS = ExportTable(
     (
         Column("node", "text", "The node whose link it is."),
         Column("direction", "text", "uplink or downlink."),
-        Column("latency_s", "number", "Latency as asked at the beginning."),
+        *(Column(each.field, "number", each.words) for each in IMPAIRMENTS),
         Column("latency_measured_s", "number", "Latency of the message that was delayed least, with its handling."),
-        Column("jitter_s", "number", "Variation of the latency, as asked."),
-        Column("loss", "number", "Share of the packets, 0 to 1."),
         Column("asked_low_bit_s", "integer", "The lowest rate asked over time, bits a second; empty: no limit."),
         Column("asked_high_bit_s", "integer", "The highest rate asked over time."),
         Column("held_bit_s", "integer", "The rate in force, as read back last."),
@@ -334,7 +337,7 @@ STEPS = ExportTable(
         Column("step", "integer", "The mini-batch, from 0."),
     ),
     _steps,
-    is_layerwise=True,
+    of_shards=True,
 )
 MODULE_LOSSES = ExportTable(
     "module_losses",
@@ -347,7 +350,7 @@ MODULE_LOSSES = ExportTable(
         Column("loss", "number", "Squared error before the step, summed over values, averaged over the batch."),
     ),
     _module_losses,
-    is_layerwise=True,
+    of_shards=True,
 )
 EXCHANGES = ExportTable(
     "exchanges",
@@ -360,7 +363,7 @@ EXCHANGES = ExportTable(
         Column("bytes", "integer", "Payload of these messages."),
     ),
     _exchanges,
-    is_layerwise=True,
+    of_shards=True,
 )
 TABLES = (
     TRIALS, EVALUATIONS, UPDATES, NODES, FAULTS, PHASES, LINKS, HOSTS, ACCOUNTING, STEPS, MODULE_LOSSES, EXCHANGES
@@ -369,5 +372,11 @@ TABLES = (
 
 def tables_of(run: Run) -> tuple[ExportTable, ...]:
     """The tables that this run has."""
-    is_layerwise = any(trial.summary.is_layerwise for trial in run.trials.values())
-    return tuple(table for table in TABLES if is_layerwise or not table.is_layerwise)
+    has_shards = any(trial.summary.shards for trial in run.trials.values())
+    chosen = (table for table in TABLES if has_shards or not table.of_shards)
+    return tuple(of_run(table, run) for table in chosen)
+
+
+def of_run(table: ExportTable, run: Run) -> ExportTable:
+    """A table with the columns that this run has."""
+    return _evaluations_table(_measures(run)) if table is EVALUATIONS else table

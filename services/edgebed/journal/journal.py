@@ -12,7 +12,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 import msgspec
 
@@ -208,12 +208,19 @@ def _decode_record(line: bytes) -> Record:
     try:
         return _RECORD.decode(line)
     except msgspec.ValidationError:
-        if b":null" not in line:
+        if b"null" not in line:
             raise
-        fields = msgspec.json.decode(line)
-        filled = {name: math.nan if value is None else value for name, value in fields.items()}
-        record: Record = msgspec.convert(filled, AnyRecord)
+        record: Record = msgspec.convert(_filled(msgspec.json.decode(line)), AnyRecord)
         return record
+
+
+def _filled(value: Any) -> Any:
+    """A tree of plain values with NaN for every null."""
+    if isinstance(value, dict):
+        return {name: _filled(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_filled(each) for each in value]
+    return math.nan if value is None else value
 
 
 def _drop_half_line(file: int) -> int:

@@ -5,7 +5,7 @@
     summary.json       the numbers and verdicts of all trials (a view of the journals)
     report.html        the same for people, self-contained
     control.sock       while a live trial runs: commands by hand are written there (runtimes/live/control.py)
-    <trial>/plan.json  every node with its caps, its data and its parts
+    <trial>/plan.json  every node with its caps, its data and its parts (core/planned/plan_file.py)
     <trial>/events.jsonl, logs/<node>.log, checkpoints/{latest,final,backup-<step>}.npz
     <trial>/server-log/  until the trial is complete: what its server goes on from (runtimes/server_log.py)
 
@@ -29,6 +29,7 @@ from edgebed.core.disk import make_folder, replacing, sync_folder
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError, unwritten
 from edgebed.core.host import facts
 from edgebed.core.plan import Plan
+from edgebed.core.planned.plan_file import dump_plan, load_plan
 from edgebed.core.reading import read_json
 
 ENVIRONMENT_VARIABLE = "EDGEBED_RUNS_DIR"
@@ -108,14 +109,18 @@ class TrialFolder:
         with _naming(self.path):
             make_folder(self.logs)
             make_folder(self.checkpoints)
-        write_atomically(self.plan, msgspec.json.format(msgspec.json.encode(plan)))
+        write_atomically(self.plan, dump_plan(plan))
 
     def read_plan(self) -> Plan:
-        """The trial's plan; EdgebedError where the file is missing or broken."""
-        plan = read_json(self.plan, Plan, "a plan")
-        if not plan.nodes:
-            raise EdgebedError(f"{self.plan}: not readable as a plan: it has no nodes")
-        return plan
+        """The trial's plan; EdgebedError where the file is missing or broken, or its plan of another form."""
+        written = read_json(self.plan, dict[str, Any], "a plan")
+        try:
+            return load_plan(written)
+        except (msgspec.ValidationError, RecursionError) as error:
+            raise EdgebedError(
+                f"{self.plan}: not readable as a plan: {error}; it is damaged, or another edgebed's: run its scenario "
+                "anew"
+            ) from error
 
     def backup(self, step: int) -> Path:
         """Path of the backup of all shards after so many steps."""

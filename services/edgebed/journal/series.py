@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core import records
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.seen_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
@@ -31,6 +32,7 @@ from edgebed.journal.series_faults import Faults, TimedFault
 from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, Steps
 from edgebed.journal.verdict.sightings import Sighting, Sightings
 from edgebed.journal.verdict.training_usage import TrainingUsage
+from edgebed.learning.objectives.registry import declared
 
 SERVER = "server"
 Floats = NDArray[np.float64]
@@ -88,9 +90,8 @@ class Evaluations:
     t: Floats
     """When the model reached this version, not when its evaluation was done."""
     version: Ints
-    accuracy: Floats
-    """Fraction of the test set, 0 to 1."""
-    loss: Floats
+    measured: dict[str, Floats]
+    """The values of each of the task's measures, by name."""
     final: NDArray[np.bool_]
     ingress_bytes: Ints
     """Payload of all pushes that made this version: what went up."""
@@ -101,10 +102,22 @@ class Evaluations:
     are sent the final model as well, which is of no use to training, and was paid for. NaN: not known."""
     bits: Ints
     """Bits that the algorithm needs for these pushes, without encoding or framing."""
+    measures: tuple[TaskMeasure, ...]
+    """What the task measures, the headline first."""
 
     def __len__(self) -> int:
         """Number of evaluations, E."""
         return len(self.t)
+
+    @property
+    def headline(self) -> TaskMeasure:
+        """The measure that results are told by."""
+        return self.measures[0]
+
+    @property
+    def values(self) -> Floats:
+        """The values of the headline."""
+        return self.measured[self.headline.name]
 
     @property
     def traffic_bytes(self) -> Floats:
@@ -112,18 +125,25 @@ class Evaluations:
         return self.ingress_bytes + self.egress_bytes
 
     @property
-    def final_accuracy(self) -> float | None:
-        """Accuracy of the last model; None where the trial did not come to its final evaluation."""
-        return self._final(self.accuracy)
+    def final_value(self) -> float | None:
+        """The headline of the last model; None where the trial did not come to its final evaluation."""
+        return self.of_last_model().get(self.headline.name)
 
-    @property
-    def final_loss(self) -> float | None:
-        """Loss of the last model, NaN if it is not finite; None where the trial did not come to its evaluation."""
-        return self._final(self.loss)
+    def at(self, places: NDArray[np.bool_]) -> Self:
+        """The evaluations at some places."""
+        chosen: dict[str, Any] = {
+            name: column[places] for name, column in vars(self).items() if isinstance(column, np.ndarray)
+        }
+        measured = {name: values[places] for name, values in self.measured.items()}
+        return dataclasses.replace(self, **chosen, measured=measured)
 
-    def _final(self, values: Floats) -> float | None:
-        final = values[self.final]
-        return float(final[-1]) if len(final) else None
+    def of_last_model(self) -> dict[str, float]:
+        """What was measured of the last model; empty where the trial did not come to its final evaluation."""
+        return {name: float(values[self.final][-1]) for name, values in self.measured.items() if self.final.any()}
+
+    def best(self) -> dict[str, float]:
+        """The best value of each measure; empty without any evaluation."""
+        return {each.name: each.best(self.measured[each.name]) for each in self.measures if len(self)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -230,21 +250,6 @@ class Series:
     """Whether the last line was cut by a kill."""
 
     @property
-    def final_accuracy(self) -> float | None:
-        """Accuracy of the final evaluation; None where the trial did not come to it."""
-        return self.evaluations.final_accuracy
-
-    @property
-    def final_loss(self) -> float | None:
-        """Loss of the final evaluation, NaN if it is not finite; None where the trial did not come to it."""
-        return self.evaluations.final_loss
-
-    @property
-    def best_accuracy(self) -> float | None:
-        """The highest accuracy measured; None without any evaluation."""
-        return float(self.evaluations.accuracy.max()) if len(self.evaluations) else None
-
-    @property
     def updates_by_worker(self) -> dict[str, int]:
         """How many updates each worker contributed."""
         counts = np.bincount(self.updates.worker, minlength=len(self.workers)).tolist()
@@ -280,12 +285,13 @@ class Series:
         return _Builder().series(cls)
 
     @classmethod
-    def from_journal(cls, path: Path, stop_time_s: float | None = None) -> Self:
+    def from_journal(cls, path: Path, stop_time_s: float | None = None, measures: tuple[TaskMeasure, ...] = ()) -> Self:
         """Read the journal at `path`; a cut last line is left out, a broken one before it raises EdgebedError.
 
-        `stop_time_s`: the time after which training was to end, by the plan.
+        By the plan: `stop_time_s` is the time after which training was to end, `measures` what is measured; of a
+        journal without its plan these are as built-in objectives declare them.
         """
-        builder = _Builder(stop_time_s)
+        builder = _Builder(stop_time_s, measures)
         reader = read_journal(path)
         for t, node, record in reader:
             try:
@@ -301,8 +307,8 @@ S = TypeVar("S", bound=Series)
 class _Builder(Fold):
     """Collects a journal's records into columns."""
 
-    def __init__(self, stop_time_s: float | None = None) -> None:
-        self.stop_time_s = stop_time_s
+    def __init__(self, stop_time_s: float | None = None, measures: tuple[TaskMeasure, ...] = ()) -> None:
+        self.stop_time_s, self.measures = stop_time_s, measures
         self.timeline = Timeline()
         self.counters = Counters(self.timeline)
         self.accounting = UpdateAccounting(self.timeline)
@@ -408,7 +414,7 @@ class _Builder(Fold):
         updates = Updates(**{name: np.array(column) for name, column in self.columns.items()})
         shard_steps = self.steps.surviving()
         sent_bytes = self._sent_bytes()
-        evaluations = _evaluations(self._kept_evaluations(updates), updates, sent_bytes)
+        evaluations = _evaluations(self._kept_evaluations(updates), updates, sent_bytes, self.measures)
         workers, kept = tuple(self.workers), self.kept
         last_t = max(0.0, self.timeline.since_began(self.last_t))
         end_s = _trained_s(last_t if self.finished_t is None else self.finished_t, updates.t, self.stop_time_s)
@@ -521,7 +527,11 @@ def _update_of(made: ModelStep) -> records.Update:
     )  # fmt: skip
 
 
-def _evaluations(evaluated: list[records.Evaluated], updates: Updates, sent_bytes: int | None) -> Evaluations:
+def _evaluations(
+    evaluated: list[records.Evaluated], updates: Updates, sent_bytes: int | None, measures: tuple[TaskMeasure, ...]
+) -> Evaluations:
+    measures = measures or declared({name: None for record in evaluated for name in record.sums})
+    measured = [record.measured for record in evaluated]
     final = np.array([record.final for record in evaluated], dtype=np.bool_)
     version = np.array([record.version for record in evaluated], dtype=np.int64)
     reached = np.searchsorted(updates.version, version, side="right")
@@ -529,10 +539,13 @@ def _evaluations(evaluated: list[records.Evaluated], updates: Updates, sent_byte
     return Evaluations(
         t=np.concatenate([np.zeros(1), updates.t])[reached],
         version=version,
-        accuracy=np.array([record.accuracy for record in evaluated], dtype=np.float64),
-        loss=np.array([record.loss for record in evaluated], dtype=np.float64),
+        measured={
+            each.name: np.array([values.get(each.name, math.nan) for values in measured], dtype=np.float64)
+            for each in measures
+        },
         final=final,
         ingress_bytes=np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])[reached],
         egress_bytes=egress if sent_bytes is None else np.where(final, sent_bytes, egress),
         bits=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(updates.bits)])[reached],
+        measures=measures,
     )

@@ -1,7 +1,7 @@
 """Whether a trial diverged, and what was not finite first: from its losses and from its nodes' reports.
 
-A trial diverged if a loss is not finite, of an update that is in the final model or of an evaluation. The update at
-which it was decides what was first: there a node's own report comes before a loss, and a worker's before the
+A trial diverged if a loss of an update that is in the final model is not finite, or what an evaluation measured. The
+update at which it was decides what was first: there a node's own report comes before a loss, and a worker's before the
 evaluator's.
 """
 
@@ -79,10 +79,11 @@ def _of_updates(updates: "Updates", workers: Sequence[str], steps: Steps) -> Ite
 
 
 def _of_evaluations(evaluations: "Evaluations") -> Iterator[_Candidate]:
-    for k in np.flatnonzero(~np.isfinite(evaluations.loss))[:1].tolist():
-        version = int(evaluations.version[k])
-        loss = Divergence(update=version, node=EVALUATOR, step=version, what="loss")
-        yield _Candidate(version, 3, float(evaluations.t[k]), loss)
+    for name, values in evaluations.measured.items():
+        for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+            version = int(evaluations.version[k])
+            first = Divergence(update=version, node=EVALUATOR, step=version, what=name)
+            yield _Candidate(version, 3, float(evaluations.t[k]), first)
 
 
 def _said(

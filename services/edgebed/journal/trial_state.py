@@ -11,6 +11,7 @@ from collections import Counter
 import msgspec
 
 from edgebed.core import records
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.folds import Counters, Fold, Timeline, on
@@ -58,9 +59,10 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     updates: int = 0
     updates_per_s: float | None = None
     """Updates a second, of the last few by the clock, also where time is virtual; None before there are two looks."""
-    accuracy: float | None = None
-    """The last accuracy measured, as a fraction; None before the first."""
-    loss: float | None = None
+    measured: dict[str, float] = {}
+    """What was measured last on the test set; empty before the first evaluation."""
+    headline: TaskMeasure | None = None
+    """The measure of these that results are told by; None: no trial has begun."""
     ingress_bytes: int | None = 0
     """Payload of the pushes received; None: nothing is pushed."""
     nodes_up: int = 0
@@ -112,10 +114,7 @@ class TrialState(Fold):
         self.ended: records.Ended | None = None
         self.updates = 0
         self.ingress_bytes = past.update_bytes if past else 0
-        self.accuracy: float | None = None
-        self.loss: float | None = None
-        if past and past.measured:
-            self.accuracy, self.loss = past.measured
+        self.measured = past.measured if past else {}
         self.states = {node.node: "expected" for node in plan.nodes}
         workers = plan.workers()
         self._is_virtual = False
@@ -139,8 +138,8 @@ class TrialState(Fold):
             state=self.phase.value,
             updates=self.updates,
             updates_per_s=max(0, updates) / span_s if span_s > 0.0 else None,
-            accuracy=self.accuracy,
-            loss=self.loss,
+            measured=self.measured,
+            headline=self.plan.headline,
             ingress_bytes=None if self._is_layerwise else self.ingress_bytes,
             nodes_up=sum(map(is_up, self.states.values())),
             nodes_expected=len(self.states),
@@ -241,7 +240,7 @@ class TrialState(Fold):
 
     @on(records.Evaluated)
     def _evaluated(self, _: float, __: str, record: records.Evaluated) -> None:
-        self.accuracy, self.loss = record.accuracy, record.loss
+        self.measured = record.measured
         self.phase = Phase.ENDING if record.final else self.phase
 
     @on(records.Node)

@@ -1,4 +1,4 @@
-"""A model bound to a node's own data: gradients for workers, accuracy for the evaluator.
+"""A model bound to a node's own data: gradients for workers, sums of what is measured for the evaluator.
 
 The model's parameters are views into one flat vector that this object owns. A caller's parameters are copied into it,
 so the result does not depend on where they lie in memory: the same parameters, batch and key give the same bits in
@@ -13,12 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from edgebed.core.measures.task import Sums, added, values_of
 from edgebed.core.plan import Task
 from edgebed.learning import torch_device, weights
 from edgebed.learning.allocator import EVALUATION_CHUNK, keep_freed_memory
 from edgebed.learning.inputs import prepared
 from edgebed.learning.models import registry as models
-from edgebed.learning.models.losses import loss_of
+from edgebed.learning.objectives.registry import objective_of
 
 
 class Network:
@@ -40,6 +41,7 @@ class Network:
         torch.set_num_threads(1)
         keep_freed_memory()
         self._task = task
+        self._objective = objective_of(task.loss, task.python_path)
         self._x = x
         self._y = y.astype(np.int64)
         with torch.random.fork_rng(devices=[]):
@@ -70,7 +72,7 @@ class Network:
         if not self._model.training:
             self._model.train()
         torch_device.seed(self._device, key)
-        loss = loss_of(self._task.loss, self._model(self._inputs(batch)), self._labels(batch))
+        loss = self._objective.loss(self._model(self._inputs(batch)), self._labels(batch))
         parameters = [each.tensor for each in self._weights if each.is_parameter]
         gradients = iter(torch.autograd.grad(loss, parameters, materialize_grads=True))
         pieces, start = [], 0
@@ -85,32 +87,27 @@ class Network:
             start = end
         return torch_device.to_numpy(torch.cat(pieces)), loss.item()
 
-    def evaluate(self, theta: NDArray[np.float32]) -> tuple[float, float]:
-        """(n,) weights -> (share of all N examples classified correctly, mean loss over them)."""
-        examples, correct, losses = self.score(theta)
-        return correct / examples, sum(losses) / examples
+    def evaluate(self, theta: NDArray[np.float32]) -> dict[str, float]:
+        """(n,) weights -> each measure of the task, over all N examples."""
+        return values_of(added(self.score(theta)))
 
-    def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[int, int, tuple[float, ...]]:
-        """(n,) weights, (k, of) -> examples in the k-th of so many shares, those classified correctly, losses.
+    def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[Sums, ...]:
+        """(n,) weights, (k, of) -> sums of the task's measures over each chunk of the k-th of so many shares.
 
-        A loss is summed over a chunk of examples. Whatever the shares, the chunks are the same: so are their losses.
+        Whatever the shares, the chunks are the same: so are their sums.
         """
         self._set(theta)
         self._model.eval()
         k, of = share
         starts = range(0, len(self._y), EVALUATION_CHUNK)
         starts = starts[k * len(starts) // of : (k + 1) * len(starts) // of]
-        examples, correct = 0, 0
-        losses: list[float] = []
+        chunks: list[Sums] = []
         with torch.inference_mode():
             for start in starts:
                 chunk = slice(start, start + EVALUATION_CHUNK)
-                labels = self._labels(chunk)
-                scores = self._model(self._inputs(chunk))
-                examples += len(labels)
-                correct += int((scores.argmax(dim=1) == labels).sum())
-                losses.append(float(loss_of(self._task.loss, scores, labels, summed=True)))
-        return examples, correct, tuple(losses)
+                measured = self._objective.measured(self._model(self._inputs(chunk)), self._labels(chunk))
+                chunks.append({name: (float(total), float(weight)) for name, (total, weight) in measured.items()})
+        return tuple(chunks)
 
     def _set(self, theta: NDArray[np.float32]) -> None:
         assert theta.shape == self._given_numpy.shape, f"{theta.shape} parameters, not {self._given_numpy.shape}"

@@ -30,6 +30,11 @@ class Families:
         self._children: dict[tuple[str, ...], Any] = {}
         self._totals: dict[tuple[str, ...], float] = {}
 
+    def add(self, metric: table.Metric) -> None:
+        """Have a metric that the table has not, as of an own objective's measure; nothing where it is there."""
+        if metric.name not in self._metrics:
+            self._metrics[metric.name] = _make(metric, self.registry)
+
     def __contains__(self, name: object) -> bool:
         """Whether the role has a metric of that name."""
         return name in self._metrics

@@ -9,6 +9,9 @@ lag behind. The sum over a metric's labels always means something, and no label 
 from dataclasses import dataclass
 from typing import Literal
 
+from edgebed.core.measures.task import TaskMeasure
+from edgebed.learning.objectives.registry import declared
+
 SERVER = "server"
 WORKER = "worker"
 EVALUATOR = "evaluator"
@@ -61,6 +64,17 @@ _TRIAL = Label(name="trial", examples=("adacomp",))
 _HOST = Label(name="host", examples=("lab-1",))
 """Empty where there is one host alone."""
 _SPLIT = Label(name="split", examples=("test",), closed=True)
+
+
+def measured(measure: TaskMeasure) -> Metric:
+    """The metric of what a task measures on the test set."""
+    return Metric(
+        name=measure.metric, type="gauge", unit="ratio" if measure.unit == "share" else "", roles=(CONTROLLER,),
+        help=f"{measure.meaning} Of the version evaluated last; NaN before the first.".strip(),
+        labels=(_RUN, _TRIAL, _SPLIT),
+    )  # fmt: skip
+
+
 _DEVICE_CLASS = Label(name="device_class", examples=("edge",))
 _PULL = (Label(name="pull", examples=("full", "changed-since"), closed=True),)
 
@@ -269,17 +283,7 @@ CONTROLLER_METRICS = (
         help="Updates lost, or only their answers, on the way (unanswered), and those that a restored server has lost.",
         labels=(_RUN, _TRIAL, Label(name="how", examples=("unanswered", "rolled-back"), closed=True)),
     ),
-    Metric(
-        name="edgebed_model_accuracy_ratio", type="gauge", unit="ratio", roles=(CONTROLLER,),
-        help="Accuracy of the version evaluated last, 0 to 1; NaN before the first.",
-        labels=(_RUN, _TRIAL, _SPLIT),
-    ),
-    Metric(
-        name="edgebed_model_loss", type="gauge", unit="", roles=(CONTROLLER,),
-        help="Mean loss of the version evaluated last: cross-entropy in nats, or what `task.loss` says; NaN before the "
-        "first.",
-        labels=(_RUN, _TRIAL, _SPLIT),
-    ),
+    *(measured(each) for each in declared(())),
     Metric(
         name="edgebed_model_version", type="gauge", unit="updates", roles=(CONTROLLER,),
         help="Updates applied so far, as far as the server has reported.",

@@ -78,7 +78,7 @@ class TrialProgress:
         self.is_done, self.updated_s = outcome == "completed", None
 
     def share(self) -> float:
-        """Progress towards the nearest of the trial's limits; a limit of accuracy does not say how far it is."""
+        """Progress towards the nearest of the trial's limits; a level to be reached does not say how far it is."""
         if self.is_done:
             return 1.0
         shares = [0.0]
@@ -158,8 +158,9 @@ class TrialMetrics:
         self._states = {}
         self._device_classes = {node.node: node.device_class for node in plan.nodes}
         self._families.clear(table.CONTROLLER_METRICS)
-        for name in ("edgebed_model_accuracy_ratio", "edgebed_model_loss"):
-            self._child(name, "test").set(float("nan"))
+        for measure in plan.measures:
+            self._families.add(table.measured(measure))
+            self._child(measure.metric, "test").set(float("nan"))
         self._child("edgebed_model_version").set(0)
         self._child("edgebed_run_update_bytes_total").inc(applied_bytes)
         self._past_traffic = [past_traffic] if past_traffic else []
@@ -233,8 +234,8 @@ class TrialMetrics:
         self._child("edgebed_model_version").set(record.version)
 
     def _observe_evaluated(self, record: Evaluated) -> None:
-        self._child("edgebed_model_accuracy_ratio", "test").set(record.accuracy)
-        self._child("edgebed_model_loss", "test").set(record.loss)
+        for measure in self._progress.plan.measures:
+            self._child(measure.metric, "test").set(record.measured.get(measure.name, float("nan")))
         if record.final:
             self._progress.measured_final()
 

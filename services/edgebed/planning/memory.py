@@ -156,8 +156,7 @@ def local_copies(method: Method, task: Task) -> float:
     key = part.name, repr(part.settings), has_buffers
     if key not in _local_copies:
         work = small_local_work_of(method, task, LARGE)
-        said = getattr(work, "copies", None)
-        _local_copies[key] = copies_held(work, task.batch_size) if said is None else said
+        _local_copies[key] = copies_held(work, task.batch_size) if work.copies is None else work.copies
     return _local_copies[key]
 
 

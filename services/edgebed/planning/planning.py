@@ -25,6 +25,7 @@ from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.registry import FROM_FILES, DataSet, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import examined
+from edgebed.learning.objectives.registry import objective_of
 from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
@@ -32,7 +33,6 @@ from edgebed.planning.partition import LayerPartition
 from edgebed.planning.shard_memory import own_bytes
 from edgebed.planning.sharding import Sharding, shard
 from edgebed.roles.part_trials import try_parts
-from edgebed.scenario.choices import Bound
 from edgebed.scenario.faults.own import OwnKind
 from edgebed.scenario.faults.registry import plan_faults
 from edgebed.scenario.hosts import overfull
@@ -124,6 +124,7 @@ class _Planner:
             trial=name,
             question=self.scenario.question,
             seed=self.scenario.seed,
+            measures=objective_of(task.loss, task.python_path).measures,
             nodes=planned_nodes.nodes(),
             stop_updates=trial.stop.updates,
             stop_time_s=trial.stop.time,
@@ -137,7 +138,7 @@ class _Planner:
             detector=trial.detector,
             check_s=trial.deadlines.check,
             expectations=tuple(
-                (measure, bound.comparison, bound.value) for measure, bound in trial.expect if isinstance(bound, Bound)
+                (measure, bound.comparison, bound.value) for measure, bound in trial.expect.bounds.items()
             ),
             expects_trusted=trial.expect.verdict == "trusted",
             security=trial.security or ("curve" if len(trial.hosts) > 1 else "plain"),
@@ -200,7 +201,7 @@ class _Planner:
         task = trial.task
         parts = (part.name for part in trial.method.parts.values())
         faults = (each.path for each in trial.faults if isinstance(each, OwnKind))
-        python_path = self._python_path(task.model, *parts, *faults)
+        python_path = self._python_path(task.model, task.loss, *parts, *faults)
         key = (task.model, data.input_shape, data.classes, task.sizes)
         if key not in self.layouts:
             with self._locating(name, "task.model", "task.data", *SIZES):
@@ -210,6 +211,8 @@ class _Planner:
 
             with self._locating(name, "task.data", "task.model", *SIZES):
                 refuse_scaled_tokens(task.data, *key[:3], python_path, task.sizes)
+        with self._locating(name, "task.loss"):
+            objective_of(task.loss, python_path)
         planned = Task(
             model=task.model,
             input_shape=data.input_shape,
@@ -232,7 +235,8 @@ class _Planner:
     def _counted(self, task: Task) -> Task:
         """The task with what a gradient takes by its operations; as it is where these cannot be counted."""
         if task not in self.counted:
-            count = examined.gradient_operations if is_import_path(task.model) else remembered_operations
+            is_own = is_import_path(task.model) or is_import_path(task.loss)
+            count = examined.gradient_operations if is_own else remembered_operations
             try:
                 flop = count(task)
             except Uncountable as error:

@@ -65,7 +65,7 @@ def run(
 
     Example:
         run = edgebed.run("quickstart", runtime="simulation", set={"fleet.edge.count": 8, "seed": 2})
-        run.trials["adacomp"].series.evaluations.accuracy  # (E,), 0 to 1
+        run.trials["adacomp"].series.evaluations.values  # (E,) accuracies, 0 to 1
     """
     with showing(progress) as display:
         return running.run(

@@ -1,9 +1,9 @@
 """The evaluator: measures the model on the test set at fixed versions, or at fixed times.
 
 It asks the server for a version and gets the model the moment that version is reached, or at once where training has
-gone past it: the server has stored what is due and was not asked for yet, so that in every runtime accuracy belongs to
-an exact version. When training is over it works off what is still stored before it measures the final model, for
-`BACKLOG_S` at most. It uses the management network: watching is no traffic of the method's. When its connection had
+gone past it: the server has stored what is due and was not asked for yet, so that in every runtime what is measured
+belongs to an exact version. When training is over it works off what is still stored before it measures the final model,
+for `BACKLOG_S` at most. It uses the management network: watching is no traffic of the method's. When its connection had
 broken, or the server is elsewhere now, it asks again for what it waits for.
 """
 
@@ -56,7 +56,7 @@ class Evaluator:
         self.theta: NDArray[np.float32] | None = None
         """(n,) weights that are being measured."""
         self.has_diverged = False
-        """Whether a model gave a loss that is not finite, which has been reported."""
+        """Whether a model measured something that is not finite, which has been reported."""
 
     def handle(self, event: Event, now: float) -> list[Effect]:
         """Pull, measure, report, and pull again until the model is final."""
@@ -90,16 +90,17 @@ class Evaluator:
         raise unexpected(self, event)
 
     def _diverged(self, result: EvaluationResult) -> list[Effect]:
-        """Report what of the model is not finite, the first time that its loss is not."""
+        """Report what of the model is not finite, the first time that something measured is not."""
         theta, self.theta = self.theta, None
-        if theta is None or self.has_diverged or math.isfinite(result.loss):
+        broken = [name for name, (total, _) in result.sums.items() if not math.isfinite(total)]
+        if theta is None or self.has_diverged or not broken:
             return []
         self.has_diverged = True
-        what, tensor = first_given(self.plan.task.layout, theta) or NotFinite("loss")
+        what, tensor = first_given(self.plan.task.layout, theta) or NotFinite(broken[0])
         return [Journal(Diverged(step=result.version, what=what, tensor=tensor))]
 
     def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
-        record = Evaluated(version=result.version, accuracy=result.accuracy, loss=result.loss, final=result.final)
+        record = Evaluated(version=result.version, sums=result.sums, final=result.final)
         effects: list[Effect] = [*self._diverged(result), Journal(record)]
         if result.final:
             return effects

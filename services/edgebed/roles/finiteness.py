@@ -24,7 +24,8 @@ What = Literal["parameter", "buffer", "loss", "gradient", "update", "inputs", "o
 class NotFinite(NamedTuple):
     """The first thing that is infinite or no number."""
 
-    what: What
+    what: What | str
+    """Tensor, loss, or the measure of an evaluation that is not finite."""
     tensor: str = ""
     """Name of the parameter or buffer that is not finite, or whose gradient or update is not."""
 

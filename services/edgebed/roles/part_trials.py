@@ -80,20 +80,22 @@ def _try_compression(method: Method, task: Task, kind: str) -> None:
 
 def _try_local_work(method: Method, task: Task) -> None:
     work = small_local_work_of(method, task, trial.SMALL)
-    before = trial.memory_of(work)
-    (first, loss), after = trial.ran(work, task.batch_size), trial.memory_of(work)
-    again, other_loss = trial.ran(work, task.batch_size)
-    found = ""
-    if first.tobytes() != again.tobytes() or repr(loss) != repr(other_loss):
-        found = "with the same ones it made something else"
-    if changed := [name for name, value in after.items() if before.get(name) != value]:
-        found = f"it changed {', '.join(changed)}"
+    found, memory = "", None
+    for step in range(2):
+        before = trial.attributes_of(work)
+        done = trial.ran(work, task.batch_size, memory, step)
+        kept = trial.plain(done)
+        _read_only(done.memory)
+        if trial.plain(trial.ran(work, task.batch_size, memory, step)) != kept:
+            found = "with the same ones it made something else"
+        if changed := [name for name, value in trial.attributes_of(work).items() if before.get(name) != value]:
+            found = f"it changed {', '.join(changed)}"
+        memory = done.memory
     if found:
         raise ScenarioError(
             f"local work {method.parts['local_work'].name}: run is no function of its arguments: {found}, so runs "
-            "could not be repeated, and would depend on which process computes for which worker; keep nothing in an "
-            "attribute, and draw nothing: each push begins anew, and what outlasts it is the memory of a compression "
-            "or the state of an aggregation"
+            "could not be repeated, and would depend on which process computes for which worker; return what is to be "
+            "remembered as memory, rather than keep it in an attribute, and draw from at.draws() alone"
         )
 
 

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms import registry
 from edgebed.algorithms.compressor import StepContext
+from edgebed.algorithms.local_work.base import MODEL
 from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
+from edgebed.core.measures.task import Sums, added
 from edgebed.core.plan import WorkerPlan
 from edgebed.roles.finiteness import CheckedGradient, NotFinite, first_sent
 from edgebed.roles.layerwise.shard_work import ShardJob, ShardResult
@@ -35,7 +37,7 @@ class GradientJob(msgspec.Struct, frozen=True, gc=False):
     """(b,) positions in the node's own data, of each mini-batch."""
     step: int
     memory: Any = None
-    """What the compression remembers from the step before."""
+    """What local work and compression remember from the step before; None: neither does anything."""
     draw_name: str = ""
     """Name of the draws: the node's in this incarnation; empty: in its first."""
     version: int = 0
@@ -76,21 +78,18 @@ class ScoreJob(msgspec.Struct, frozen=True, gc=False):
 
 
 class Scores(NamedTuple):
-    """Scores of a model on some examples."""
+    """What was measured of a model on some examples."""
 
-    examples: int
-    correct: int
-    losses: tuple[float, ...]
-    """Summed losses of chunks of the examples, in order."""
+    chunks: tuple[Sums, ...]
+    """Sums over chunks of the examples, in order."""
 
 
 class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
-    """Share of correct answers, and mean loss."""
+    """What was measured of a model on all of a node's data."""
 
     version: int
     final: bool
-    accuracy: float
-    loss: float
+    sums: Sums
 
 
 Job = GradientJob | EvaluationJob | ScoreJob | ShardJob
@@ -105,14 +104,8 @@ def shares(job: EvaluationJob, count: int) -> list[ScoreJob]:
 
 
 def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
-    """Put an evaluation together from its parts; however many there are, losses are added in the same order."""
-    examples, correct, loss = 0, 0, 0.0
-    for part in parts:
-        examples += part.examples
-        correct += part.correct
-        for chunk in part.losses:
-            loss += chunk
-    return EvaluationResult(job.version, job.final, correct / examples, loss / examples)
+    """Put an evaluation together from its parts; however many there are, sums are added in the same order."""
+    return EvaluationResult(job.version, job.final, added([chunk for part in parts for chunk in part.chunks]))
 
 
 class TrainableModel(Protocol):
@@ -128,8 +121,8 @@ class TrainableModel(Protocol):
 class ScorableModel(Protocol):
     """A network bound to a node's data that is measured (learning/network.py)."""
 
-    def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[int, int, tuple[float, ...]]:
-        """The `Scores` of the k-th of n shares of the data."""
+    def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[Sums, ...]:
+        """Sums over chunks of the k-th of n shares of the data."""
         ...
 
 
@@ -150,9 +143,9 @@ class EvaluatorWork:
     def run(self, job: Job) -> Result:
         """Return the result of `job`; the same whenever and wherever it is run."""
         if isinstance(job, ScoreJob):
-            return Scores(*self.model.score(job.theta, job.share))
+            return Scores(self.model.score(job.theta, job.share))
         assert isinstance(job, EvaluationJob)
-        return evaluated(job, [Scores(*self.model.score(part.theta, part.share)) for part in shares(job, 1)])
+        return evaluated(job, [Scores(self.model.score(part.theta, part.share)) for part in shares(job, 1)])
 
 
 class Work:
@@ -185,16 +178,20 @@ class Work:
         started = self.clock()
         layout = self.plan.task.layout
         gradient = CheckedGradient(lambda theta, batch: self.model.gradient(theta, batch, next(keys)), layout)
+        seen = job.version * len(job.batches) * self.plan.task.batch_size
+        epoch = seen / (self.plan.num_workers * self.plan.num_examples)
+        at = StepContext(key, job.step, epoch, workers=self.plan.num_workers)
+        own_key = chance.key(self.plan.seed, "local-work", draw_name, job.step)
+        of_work, of_compression = job.memory or (None, None)
         with np.errstate(all="ignore"):  # training that diverges is a result, and said with the update
-            vector, loss = self.local_work.run(gradient, job.theta, job.batches)
+            done = self.local_work.run(gradient, {MODEL: job.theta}, job.batches, of_work, at._replace(key=own_key))
+        vector, loss = done.vectors[MODEL], done.measures["loss"]
         not_finite = gradient.found or first_sent(layout, vector)
         computed = self.clock()
         yield
-        seen = job.version * len(job.batches) * self.plan.task.batch_size
-        epoch = seen / (self.plan.num_workers * self.plan.num_examples)
-        at = StepContext(key, job.step, epoch, loss, self.plan.num_workers)
         with np.errstate(all="ignore"):
-            pieces, memory = self.compression.compress(vector, job.memory, at)
+            pieces, remembered = self.compression.compress(vector, of_compression, at._replace(loss=loss))
+        memory = None if done.memory is None and remembered is None else (done.memory, remembered)
         yield
         tensors, frames = encode_pieces(pieces)
         return GradientResult(tensors, frames, loss, memory, computed - started, self.clock() - computed, not_finite)

@@ -48,7 +48,7 @@ class Trial:
         """The journal as arrays; EdgebedError where it is broken before its last line."""
         if not self.folder.journal.exists():
             return Series.empty()
-        return Series.from_journal(self.folder.journal, self.plan.stop_time_s)
+        return Series.from_journal(self.folder.journal, self.plan.stop_time_s, self.plan.measures)
 
     @cached_property
     def summary(self) -> TrialSummary:
@@ -225,6 +225,6 @@ def load(run: str | Path, *, runs_dir: str | Path | None = None) -> Run:
     Raises ScenarioError, which lists the runs there are, where there is no such run.
 
     Example:
-        edgebed.load("quickstart").trials["adacomp"].series.evaluations.accuracy  # (E,), 0 to 1
+        edgebed.load("quickstart").trials["adacomp"].series.evaluations.values  # (E,) accuracies, 0 to 1
     """
     return Run(RunFolder.find(runs_root(runs_dir), run))

@@ -167,7 +167,7 @@ class _Past(Fold):
         self.durable = 0
         """Records of what is in the server's present log."""
         self.evaluated: tuple[float, int] | None = None
-        self.measured: tuple[float, float] | None = None
+        self.measured: dict[str, float] = {}
         self.triggered_s: dict[tuple[str, str], float] = {}
         self.by_hand: list[tuple[float, Injection]] = []
         self.controller_t = 0.0
@@ -208,7 +208,7 @@ class _Past(Fold):
     @on(records.Evaluated)
     def _evaluated(self, t: float, _: str, record: records.Evaluated) -> None:
         self.evaluated = self.timeline.since_began(t), record.version
-        self.measured = record.accuracy, record.loss
+        self.measured = record.measured
 
     @on(records.Fault)
     def _fault(self, _: float, __: str, record: records.Fault) -> None:

@@ -144,7 +144,7 @@ def run(
 def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTrial]:
     """The plans of all trials of a scenario; ScenarioError where this machine cannot run it as asked."""
     if not TRAITS[options.runtime].is_virtual:
-        refuse_objects(scenario, ("model",), f"nodes of the {options.runtime} runtime are programs of their own")
+        refuse_objects(scenario, ("model", "loss"), f"nodes of the {options.runtime} runtime are programs of their own")
     planned = plan_trials(scenario, trace=options.trace)
     check_mechanisms([trial.plan for trial in planned], options.runtime, options.emulation)
     check_links(scenario, planned, options.runtime, options.emulation)
@@ -175,7 +175,7 @@ def _host_of(options: Options, plans: Sequence[Plan], processes: int | None, por
 
 
 def refuse_objects(scenario: Scenario, keys: Sequence[str], why: str) -> None:
-    """ScenarioError where a task's `keys`, its model or data, name what only this notebook or script has."""
+    """ScenarioError where a task's `keys`, e.g. its model or data, name what only this notebook or script has."""
     for name, trial in scenario.trials.items():
         for key in keys:
             value = getattr(trial.task, key)
@@ -191,11 +191,11 @@ def refuse_objects(scenario: Scenario, keys: Sequence[str], why: str) -> None:
 def own_code(plans: Iterable[Plan], data: Iterable[str] = ()) -> dict[str, str]:
     """The user's own modules that these trials have imported, and what they have of a notebook or script.
 
-    Paths of modules, and import paths of a notebook's models and `data`, each with a digest of its text.
+    Paths of modules, and import paths of a notebook's models, objectives and `data`, each with a digest of its text.
     """
     tasks = [plan.nodes[0].task for plan in plans]
     texts = {path: text for task in tasks for path, text in sources(task.python_path)}
-    names = (*(task.model for task in tasks), *data)
+    names = (*(name for task in tasks for name in (task.model, task.loss)), *data)
     texts |= {name: source_of(name) for name in names if is_of_main(name)}
     return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
 

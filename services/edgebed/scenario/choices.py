@@ -1,4 +1,4 @@
-"""Values with more than one form, or with limits: a waiting time, a split, an interval, a bound, a link's rate.
+"""Values with more than one form, or with limits: a waiting time, a split, an interval, a bound.
 
 For each a frozen value, a reader from what YAML gives (ValueError says what is allowed), and a writer back to it.
 """
@@ -18,9 +18,6 @@ WAITING_FORM = "a duration, {uniform: [0s, 200ms]} or {exponential: 100ms}"
 SPLIT_FORM = "iid, {dirichlet: 0.5} or {by-label: 2}"
 EVERY_FORM = "a number of updates, e.g. 200 updates, or a duration, e.g. 5s"
 COMPARISONS = (">=", "<=", "==", "!=", ">", "<")
-RATE_MIN_BIT_S = 8_000  # a packet of 1,514 bytes takes a second and a half
-RATE_MAX_BIT_S = 10 * 10**9
-LATENCY_MAX_S = 60.0
 CPUS_MIN = 0.01  # the least that the kernel holds: a millisecond of each 100
 INTERVAL_MIN_S = 0.001  # virtual time, too, goes from one interval to the next
 
@@ -137,35 +134,6 @@ def read_cuts(given: object) -> Any:
     return given
 
 
-def read_rate(given: object) -> int:
-    """Read the rate that a link may carry, in bit/s."""
-    return check_rate(units.parse_rate(given))
-
-
-def check_rate(rate_bit_s: int) -> int:
-    """Return a rate that a link can have; ValueError if it is none."""
-    if not RATE_MIN_BIT_S <= rate_bit_s <= RATE_MAX_BIT_S:
-        least, most = units.format_rate(RATE_MIN_BIT_S), units.format_rate(RATE_MAX_BIT_S)
-        raise ValueError(f"{units.format_rate(rate_bit_s)} is no rate of a link; from {least} to {most}")
-    return rate_bit_s
-
-
-def read_latency(given: object) -> float:
-    """Read the delay of a link, in seconds."""
-    latency_s = units.parse_duration(given)
-    if latency_s > LATENCY_MAX_S:
-        raise ValueError(f"{given} is above {units.format_duration(LATENCY_MAX_S)}")
-    return latency_s
-
-
-def read_loss(given: object) -> float:
-    """Read a share of packets, below 1."""
-    loss = units.parse_percentage(given)
-    if loss == 1.0:
-        raise ValueError("a link that loses all packets carries nothing; below 100%")
-    return loss
-
-
 def read_bound(given: object, parse: Callable[[str], float], example: str) -> Bound:
     """Read a comparison and a value with the unit that `parse` wants."""
     match = re.fullmatch(rf"({'|'.join(COMPARISONS)})\s*(\S+)", given.strip()) if isinstance(given, str) else None
@@ -174,21 +142,6 @@ def read_bound(given: object, parse: Callable[[str], float], example: str) -> Bo
             f'not a bound: {show(given)} (one of {", ".join(COMPARISONS)} and a value in quotes, e.g. "{example}")'
         )
     return Bound(match[1], parse(match[2]), f"{match[1]} {match[2]}")
-
-
-def parse_number(text: str) -> float:
-    """Parse a finite number without unit."""
-    if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?", text):
-        raise ValueError(f"not a number: '{text}'")
-    return float(text)
-
-
-def parse_fraction(text: str) -> float:
-    """Parse a number from 0 to 1."""
-    number = parse_number(text) if not text.endswith("%") else -1.0
-    if not 0.0 <= number <= 1.0:
-        raise ValueError(f"not a fraction from 0 to 1: '{text}' (97 % is 0.97)")
-    return number
 
 
 def _only_item(given: object, what: str, form: str, names: tuple[str, ...]) -> tuple[str, Any]:

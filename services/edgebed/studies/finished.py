@@ -12,16 +12,20 @@ import numpy as np
 
 from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
 from edgebed.journal.series import Evaluations
 from edgebed.journal.summary import TrialSummary
+from edgebed.learning.objectives.registry import declared
 from edgebed.running.results import Trial
 
 DTYPES = {"version": np.int64, "ingress_bytes": np.int64, "bits": np.int64, "final": np.bool_}
 """Types of the columns of an evaluation that are no floats."""
 Columns = dict[str, list[Any]]
-LOSS_DIGITS = 8
-"""Significant digits of a loss, which is a mean of single precision."""
+DIGITS = 8
+"""Significant digits of what is measured and no share, which is a mean of single precision."""
+PASSED = tuple(field.name for field in dataclasses.fields(Evaluations) if field.name not in ("measured", "measures"))
+"""Columns of evaluations beside what was measured."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +37,7 @@ class FinishedTrial:
     summary: TrialSummary
     """The numbers of the report."""
     evaluations: Evaluations
-    """Accuracy and loss over updates, time, ingress and bits."""
+    """What was measured, over updates, time, ingress and bits."""
     batches: int | None = None
     """Mini-batches behind the workers' finished updates; None where that is not known, or there are none."""
 
@@ -62,9 +66,12 @@ def _batches(plan: Plan, summary: TrialSummary) -> int | None:
 
 
 def columns_of(evaluations: Evaluations) -> Columns:
-    """Evaluations as columns for JSON; what is not finite is None, and a loss has LOSS_DIGITS digits."""
-    columns = {field.name: getattr(evaluations, field.name).tolist() for field in dataclasses.fields(evaluations)}
-    columns["loss"] = [float(f"{value:.{LOSS_DIGITS}g}") for value in columns["loss"]]
+    """Evaluations as columns for JSON; what is not finite is None, and what is no share has DIGITS digits."""
+    columns = {name: getattr(evaluations, name).tolist() for name in PASSED}
+    for measure in evaluations.measures:
+        values = evaluations.measured[measure.name].tolist()
+        rounded = [float(f"{value:.{DIGITS}g}") for value in values]
+        columns[measure.name] = values if measure.unit == "share" else rounded
     return {name: [_short(value) for value in column] for name, column in columns.items()}
 
 
@@ -75,19 +82,23 @@ def _short(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def evaluations_of(columns: Columns) -> Evaluations:
-    """Evaluations from columns; EdgebedError where the columns are not those of evaluations."""
-    names = [field.name for field in dataclasses.fields(Evaluations)]
+def evaluations_of(columns: Columns, measures: tuple[TaskMeasure, ...] = ()) -> Evaluations:
+    """Evaluations from columns; EdgebedError where the columns are not those of evaluations.
+
+    Without `measures` what was measured is as built-in objectives declare it.
+    """
+    measures = measures or declared(sorted(columns.keys() - {*PASSED}))
+    names = [*PASSED, *(measure.name for measure in measures)]
     if sorted(columns) != sorted(names) or len({len(column) for column in columns.values()}) != 1:
         raise EdgebedError(f"evaluations have the columns {', '.join(names)}, all of one length")
     try:
-        return Evaluations(
-            **{
-                name: np.array([np.nan if value is None else value for value in columns[name]])
-                .reshape(-1)
-                .astype(DTYPES.get(name, np.float64))
-                for name in names
-            }
-        )
+        arrays: dict[str, Any] = {
+            name: np.array([np.nan if value is None else value for value in columns[name]])
+            .reshape(-1)
+            .astype(DTYPES.get(name, np.float64))
+            for name in names
+        }
+        measured = {measure.name: arrays.pop(measure.name) for measure in measures}
+        return Evaluations(**arrays, measured=measured, measures=measures)
     except (TypeError, ValueError) as error:
         raise EdgebedError(f"evaluations are numbers: {error}") from error

@@ -119,12 +119,12 @@ def fall_of(evaluations: Evaluations, level: Level | None) -> Fall | None:
     It did not stay where its last model is FALL_MIN below its best evaluation, or where it reached the level and its
     last evaluations, as many as the level counts, have a mean that is BELOW_MIN below it.
     """
-    best, final = best_accuracy(evaluations), evaluations.final_accuracy
+    best, final = best_accuracy(evaluations), evaluations.final_value
     if best is None or final is None:
         return None
     has_left = (
         level is not None
-        and moving_average(evaluations.accuracy, level.window)[-1] < level.accuracy - BELOW_MIN
+        and moving_average(evaluations.values, level.window)[-1] < level.accuracy - BELOW_MIN
         and reach(evaluations, level.accuracy, level.window) is not None
     )
     return Fall(best=best, final=final) if has_left or best - final > FALL_MIN else None
@@ -146,7 +146,7 @@ def moving_average(values: Floats, window: int) -> Floats:
 
 def best_accuracy(evaluations: Evaluations, window: int = 1) -> float | None:
     """The highest moving average of the accuracy, over whole windows (over all, if fewer); None without any."""
-    averages = moving_average(evaluations.accuracy, window)
+    averages = moving_average(evaluations.values, window)
     return float(averages[_first_whole(averages, window) :].max()) if len(averages) else None
 
 
@@ -155,7 +155,7 @@ def reach(evaluations: Evaluations, accuracy: float, window: int = 1) -> CostToA
 
     So an accuracy is reached exactly if there is a whole window and `best_accuracy` of it is that high.
     """
-    averages = moving_average(evaluations.accuracy, window)
+    averages = moving_average(evaluations.values, window)
     if len(averages) < window:
         return None
     first_whole = _first_whole(averages, window)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from local_runs import ran
 
 from edgebed.algorithms.aggregation import synchronous
 from edgebed.algorithms.aggregator import PushInfo
@@ -37,7 +38,7 @@ def copy_after(config, batches):
 def test_what_is_sent_is_how_far_the_copy_went(rate, momentum, proximal, count):
     """With momentum, and held to where it began."""
     config = local_steps.Config(learning_rate=rate, momentum=momentum, proximal=proximal)
-    gone, loss = local_steps.LocalWork(config).run(slope, START, BATCHES[:count])
+    gone, loss = ran(local_steps.LocalWork(config), slope, START, BATCHES[:count])
 
     np.testing.assert_allclose(START - gone, copy_after(config, BATCHES[:count]), atol=1e-4)
     assert loss > 0
@@ -56,8 +57,8 @@ def test_one_step_of_each_is_large_batch_to_the_bit():
     for _ in range(3):
         models = apart.theta.copy(), together.theta.copy()
         for k, batch in enumerate(BATCHES):
-            apart.push(f"w{k}", ModelUpdate(5, None, local.run(slope, models[0], [batch])[0]), apart.version)
-            together.push(f"w{k}", ModelUpdate(5, None, plain.run(slope, models[1], [batch])[0]), together.version)
+            apart.push(f"w{k}", ModelUpdate(5, None, ran(local, slope, models[0], [batch])[0]), apart.version)
+            together.push(f"w{k}", ModelUpdate(5, None, ran(plain, slope, models[1], [batch])[0]), together.version)
 
         np.testing.assert_array_equal(apart.theta, together.theta)
 
@@ -70,7 +71,7 @@ def test_models_are_averaged_by_examples(examples):
     for k in range(len(examples)):
         server.joined(f"w{k}")
     for k, count in enumerate(examples):
-        gone, _ = local.run(slope, START, [np.array([k])])
+        gone, _ = ran(local, slope, START, [np.array([k])])
         ends.append(START - gone)
         server.push(f"w{k}", ModelUpdate(5, None, gone), 0, PushInfo(examples=count))
 

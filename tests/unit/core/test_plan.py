@@ -1,4 +1,4 @@
-"""The plan of a node, by its role: what is written, what of older plans is read, who connects to whom."""
+"""The plan of a node, by its role: what is written, who connects to whom."""
 
 import msgspec
 import pytest
@@ -8,12 +8,6 @@ from edgebed.core.plan import EvaluatorPlan, Method, NodePlan, Part, Shard, Task
 
 TASK = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(name="-", parts={"aggregation": Part(name="-")})
-OLD = {
-    "compute_speed": 1.0, "num_workers": 3, "epochs_a_push": 0.0, "num_examples": 7, "label_counts": [3, 4],
-    "evaluate_every_updates": None, "evaluate_every_s": 5.0, "stop_updates": 9, "pull": "full", "shard": None,
-    "changeable": False, "points": [], "silence_s": None, "checkpoint_every_updates": None, "checkpoint_every_s": None,
-}  # fmt: skip
-"""Fields that all roles had once."""
 
 
 def node(role: str, **fields) -> NodePlan:
@@ -29,18 +23,6 @@ def test_a_plan_is_told_apart_by_its_role(role):
     assert written.startswith(b'{"role":"%s","node":' % role.encode())
     assert msgspec.json.decode(written, type=NodePlan) == node(role)
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(node(role)), type=NodePlan) == node(role)
-
-
-@pytest.mark.parametrize("role", PLANS)
-def test_an_older_plan_with_the_fields_of_all_roles_is_read(role):
-    """Wherever the role stands; what is another role's is passed over."""
-    common = {name: value for name, value in msgspec.to_builtins(node(role)).items() if name not in OLD}
-    older = {"node": common.pop("node")} | common | OLD
-    found = msgspec.json.decode(msgspec.json.encode(older), type=NodePlan)
-
-    assert set(older) - {"role"} >= OLD.keys()
-    assert type(found) is PLANS[role]
-    assert found == node(role, **{"label_counts": (3, 4), **{k: v for k, v in OLD.items() if v not in ([], [3, 4])}})
 
 
 def test_no_field_stands_in_the_plans_of_all_roles_but_for_those_of_every_node():

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from evaluated import evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core.records import Resumed
 from edgebed.exporting.curves import POINTS_MAX, RATES_MAX, curves_of
-from edgebed.journal.series import Evaluations, Series, Updates
+from edgebed.journal.series import Series, Updates
 
 
 def series_of(waits, losses=None, **more):
@@ -22,10 +23,7 @@ def series_of(waits, losses=None, **more):
         loss=np.ones(count) if losses is None else losses, ingress_bytes=100 * number,
         egress_bytes=300.0 * number, **whole,
     )  # fmt: skip
-    empty = {name: np.zeros(0) for name in ("t", "accuracy", "loss", "egress_bytes")}
-    ints = {name: np.zeros(0, dtype=np.int64) for name in ("version", "ingress_bytes", "bits")}
-    evaluations = Evaluations(**empty, **ints, final=np.zeros(0, dtype=np.bool_))
-    return Series(updates=updates, evaluations=evaluations, **more)
+    return Series(updates=updates, evaluations=evaluations([], []), **more)
 
 
 def curves(series):

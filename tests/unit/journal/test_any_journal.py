@@ -29,8 +29,8 @@ def base_of(declared):
     """The plain type that a field has beside None; of one with a few values the first of these."""
     if typing.get_origin(declared) is typing.Annotated:
         return typing.get_args(declared)[0]
-    if typing.get_origin(declared) is tuple:
-        return tuple
+    if typing.get_origin(declared) in (tuple, dict):
+        return typing.get_origin(declared)
     if typing.get_origin(declared) is typing.Literal:
         return typing.get_args(declared)[0]
     return next((base_of(each) for each in typing.get_args(declared) if each is not type(None)), declared)
@@ -45,6 +45,8 @@ def parts_of(declared):
 
 def largest(declared):
     """The largest number that a field may be; what is none is any."""
+    if base_of(declared) is dict:
+        return {"accuracy": (float(LARGEST), 1.0), "loss": (float(LARGEST), float(LARGEST))}
     for part in parts_of(declared):
         for meta in getattr(part, "__metadata__", ()):
             return base_of(part)(LARGEST if meta.le is None else min(meta.le, LARGEST))
@@ -54,7 +56,7 @@ def largest(declared):
 def strange_lines(kind):
     """A line for each field of a record and each strange value of it; the others are what they could be."""
     types = {field.name: base_of(field.type) for field in msgspec.structs.fields(kind)}
-    plain = {int: 1, float: 1.0, str: "edge-0", bool: True, tuple: [], "kill": "kill"}
+    plain = {int: 1, float: 1.0, str: "edge-0", bool: True, tuple: [], dict: {}, "kill": "kill"}
     line = {"t": 1.0, "node": "edge-0", "kind": kind.__struct_config__.tag}
     line |= {name: plain.get(each, []) for name, each in types.items()}
     for name, each in types.items():

@@ -5,6 +5,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
+from evaluated import evaluation
 
 from edgebed.core import records
 from edgebed.journal.folds import Timeline
@@ -30,7 +31,7 @@ def update(version, loss=1.0, worker="edge-0"):
 
 def evaluated(version, loss=1.0):
     """A measurement of that version."""
-    return version + 0.5, "evaluator", records.Evaluated(version=version, accuracy=0.5, loss=loss, final=version == 4)
+    return version + 0.5, "evaluator", evaluation(version=version, accuracy=0.5, loss=loss, final=version == 4)
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from evaluated import evaluation
+
 from edgebed.core import records
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
@@ -18,9 +20,9 @@ def test_an_evaluation_is_placed_where_its_version_was_reached(tmp_path: Path) -
             "controller",
             records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=3, parameters=9),
         )
-        journal.write(6.0, "evaluator", records.Evaluated(version=0, accuracy=0.1, loss=2.0))
+        journal.write(6.0, "evaluator", evaluation(version=0, accuracy=0.1, loss=2.0))
         journal.write(6.5, "server", update)
-        journal.write(8.5, "evaluator", records.Evaluated(version=1, accuracy=0.9, loss=1.0, final=True))
+        journal.write(8.5, "evaluator", evaluation(version=1, accuracy=0.9, loss=1.0, final=True))
 
     evaluations = Series.from_journal(tmp_path / "events.jsonl").evaluations
 

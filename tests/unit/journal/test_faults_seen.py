@@ -4,6 +4,7 @@ import re
 
 import msgspec
 import pytest
+from evaluated import evaluation
 
 from edgebed.core import records
 from edgebed.journal.journal import JournalWriter
@@ -41,11 +42,6 @@ def update(version, worker="edge-0", step=0, size=100):
     )  # fmt: skip
 
 
-def evaluated(version, accuracy=0.5, **more):
-    """A measurement."""
-    return records.Evaluated(version=version, accuracy=accuracy, loss=1.0, **more)
-
-
 def fault(action, target="edge-0", asked_s=1.0, name="f-1", **more):
     """Something done to a node."""
     return records.Fault(name=name, action=action, target=target, asked_s=asked_s, **more)
@@ -64,14 +60,14 @@ def trial():
 RESTORED = [
     (10.0, "controller", trial()),
     *((10.0 + k, "server", update(k, step=k - 1)) for k in range(1, 6)),
-    (13.1, "evaluator", evaluated(3, 0.3)),
-    (15.1, "evaluator", evaluated(5, 0.9)),
+    (13.1, "evaluator", evaluation(3, 0.3)),
+    (15.1, "evaluator", evaluation(5, 0.9)),
     (15.2, "server", records.Traffic(ingress_payload=500, egress_payload=900)),
     (16.0, "controller", records.Restored(version=3, incarnation=2)),
     (17.0, "server", update(4, step=6)),
-    (17.1, "evaluator", evaluated(4, 0.4)),
+    (17.1, "evaluator", evaluation(4, 0.4)),
     (18.0, "server", update(5, step=7)),
-    (18.1, "evaluator", evaluated(5, 0.5, final=True)),
+    (18.1, "evaluator", evaluation(5, 0.5, final=True)),
     (18.2, "server", records.Traffic(ingress_payload=200, egress_payload=300)),
 ]
 
@@ -83,7 +79,7 @@ def test_what_a_restored_server_had_lost_is_taken_out(tmp_path):
     assert series.updates.version.tolist() == [1, 2, 3, 4, 5]
     assert series.updates.t.tolist() == [1, 2, 3, 7, 8]
     assert series.updates.ingress_bytes.tolist() == [100, 200, 300, 600, 700]
-    assert (series.evaluations.version.tolist(), series.evaluations.accuracy.tolist()) == ([3, 4, 5], [0.3, 0.4, 0.5])
+    assert (series.evaluations.version.tolist(), series.evaluations.values.tolist()) == ([3, 4, 5], [0.3, 0.4, 0.5])
     assert series.traffic[-1][1] == records.Traffic(ingress_payload=700, egress_payload=1200)
 
 
@@ -291,7 +287,7 @@ def test_the_books_are_told_in_a_line_and_in_a_table(tmp_path, make_sample_plan)
     assert faults_line(summary, series.faults) == (
         "faults: 1 × kill; done within 10 ms; longest away: edge-0 1.00 s until the end: not back"
     )
-    assert (summary.updates_begun, summary.updates_lost, summary.updates_unexplained) == (4, 2, 0)
+    assert (summary.server.updates_begun, summary.server.updates_lost, summary.server.updates_unexplained) == (4, 2, 0)
     rows = {row[0]: row[1:] for row in accounting_rows([series.accounting, None], UPDATES)}
     assert rows["+ lost in flight"] == ("1", "–")
     assert rows["is every update accounted for?"] == ("yes", "–")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from evaluated import evaluation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ COUNTS = st.integers(0, 2**53)
 RECORDS = st.one_of(
     st.builds(records.Note, text=TEXTS),
     st.builds(records.Node, name=TEXTS, state=TEXTS, incarnation=COUNTS, reason=TEXTS),
-    st.builds(records.Evaluated, version=COUNTS, accuracy=st.floats(0, 1), loss=st.floats(0, 1e9), final=st.booleans()),
+    st.builds(evaluation, version=COUNTS, accuracy=st.floats(0, 1), loss=st.floats(0, 1e9), final=st.booleans()),
     st.builds(records.Refused, peer=TEXTS, code=TEXTS, reason=TEXTS),
     st.builds(records.Traffic, ingress_payload=COUNTS, egress_payload=COUNTS, ingress_interface=st.none() | COUNTS),
 )
@@ -73,11 +74,11 @@ def test_a_loss_that_is_no_number_comes_back_as_nan(tmp_path):
     """Training that diverges is journaled and read like any other."""
     path = tmp_path / "events.jsonl"
     with JournalWriter(path) as journal:
-        journal.write(0.0, "evaluator", records.Evaluated(version=1, accuracy=0.1, loss=math.inf))
+        journal.write(0.0, "evaluator", evaluation(version=1, accuracy=0.1, loss=math.inf))
 
     ((_, _, record),) = read_journal(path)
-    assert math.isnan(record.loss)
-    assert record.accuracy == 0.1
+    assert math.isnan(record.measured["loss"])
+    assert record.measured["accuracy"] == 0.1
 
 
 def cut_journal(folder):

@@ -21,7 +21,7 @@ def test_a_run_is_loaded_by_name(sample_run, monkeypatch):
     assert (list(run.trials), run.scenario, run.exit_code) == (["asgd", "adacomp"], "sample", 0)
     assert run.path == sample_run.path
     assert run.trials["asgd"].plan.trial == "asgd"
-    assert run.trials["asgd"].series.evaluations.accuracy.dtype == np.float64
+    assert run.trials["asgd"].series.evaluations.values.dtype == np.float64
     assert isinstance(next(iter(run.trials["asgd"].events()))[2], records.Trial)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from edgebed.core.errors import InfrastructureError, ScenarioError, unwritten
+from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError, unwritten
 from edgebed.journal.journal import JournalWriter
-from edgebed.journal.run_folder import RunFolder, list_runs, runs_root, write_atomically, writing
+from edgebed.journal.run_folder import RunFolder, TrialFolder, list_runs, runs_root, write_atomically, writing
 
 
 def test_numbers_count_up_and_latest_follows(tmp_path):
@@ -279,3 +279,12 @@ def test_the_latest_is_the_one_that_began_last_whatever_was_written_since(tmp_pa
     runs[0].set_note("the old one")
 
     assert RunFolder.find(tmp_path, "latest").path == runs[1].path
+
+
+def test_a_plan_of_another_form_is_refused_with_what_to_do(tmp_path):
+    """Whatever fields it has in common with one of today."""
+    folder = TrialFolder(tmp_path)
+    folder.plan.write_text('{"scenario": "x", "trial": "x", "question": "", "seed": 1, "nodes": [{"role": "server"}]}')
+
+    with pytest.raises(EdgebedError, match=r"not readable as a plan: .* another edgebed's: run its scenario anew"):
+        folder.read_plan()

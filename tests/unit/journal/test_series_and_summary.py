@@ -5,6 +5,7 @@ import math
 import msgspec
 import numpy as np
 import pytest
+from evaluated import evaluation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ def test_ingress_is_the_running_sum_of_the_pushes(tmp_path_factory, sizes, data)
     folder = tmp_path_factory.mktemp("series")
     versions = data.draw(st.lists(st.integers(0, len(sizes)), max_size=5, unique=True))
     entries = [(index * 0.1, "server", update(index + 1, size=size)) for index, size in enumerate(sizes)]
-    entries += [(99.0, "evaluator", records.Evaluated(version=v, accuracy=0.5, loss=1.0)) for v in versions]
+    entries += [(99.0, "evaluator", evaluation(version=v, accuracy=0.5, loss=1.0)) for v in versions]
     series = series_of(folder, entries)
 
     assert series.updates.ingress_bytes.tolist() == np.cumsum(sizes, dtype=int).tolist()
@@ -53,7 +54,7 @@ def test_egress_is_the_running_sum_of_what_was_handed_out_before(tmp_path_factor
         (index * 0.1, "server", msgspec.structs.replace(update(index + 1, size=up), sent=down))
         for index, (up, down) in enumerate(sizes)
     ]
-    entries += [(99.0, "evaluator", records.Evaluated(version=v, accuracy=0.5, loss=1.0)) for v in versions]
+    entries += [(99.0, "evaluator", evaluation(version=v, accuracy=0.5, loss=1.0)) for v in versions]
     series = series_of(folder, entries)
 
     down = [0, *np.cumsum([down for _, down in sizes], dtype=int).tolist()]
@@ -67,7 +68,7 @@ def test_an_old_journal_does_not_tell_what_went_down(tmp_path):
     """Not known is neither 0 nor an error; nor is it known again after a line that tells."""
     lines = [update(1), msgspec.structs.replace(update(2), sent=70)]
     entries = [(1.0, "server", line) for line in lines]
-    entries += [(2.0, "evaluator", records.Evaluated(version=v, accuracy=0.5, loss=1.0)) for v in (0, 2)]
+    entries += [(2.0, "evaluator", evaluation(version=v, accuracy=0.5, loss=1.0)) for v in (0, 2)]
     series = series_of(tmp_path, entries)
 
     assert np.isnan(series.updates.egress_bytes).tolist() == [True, True]
@@ -82,9 +83,9 @@ def test_the_summary_has_what_went_up_what_came_down_and_the_sum(tmp_path, make_
     plan = make_sample_plan(expectations=(("egress_bytes", "<=", 900), ("traffic_bytes", "<", 1000)))
     summary, unknown = summarise(plan, series_of(tmp_path, entries)), summarise(plan, Series.empty())
 
-    assert (summary.ingress_bytes, summary.egress_bytes, summary.traffic_bytes) == (100, 900, 1000)
+    assert (summary.server.ingress_bytes, summary.server.egress_bytes, summary.server.traffic_bytes) == (100, 900, 1000)
     assert [each.met for each in summary.expectations] == [True, False]
-    assert (unknown.egress_bytes, unknown.traffic_bytes) == (None, None)
+    assert (unknown.server.egress_bytes, unknown.server.traffic_bytes) == (None, None)
     assert [(each.measured, each.met) for each in unknown.expectations] == [(None, False)] * 2
 
 
@@ -95,7 +96,7 @@ def test_the_series_hold_what_the_journal_says(sample_run):
     assert len(series.updates) == 600
     assert set(series.workers) == {"edge-0", "edge-1", "phone-0", "phone-1"}
     assert series.updates.version.tolist() == list(range(1, 601))
-    assert (series.final_accuracy, series.outcome, series.cut) == (0.975, "completed", False)
+    assert (series.evaluations.final_value, series.outcome, series.cut) == (0.975, "completed", False)
     assert series.refused == {"finished": 1}
     assert series.phases["edge-0"].steps == int((series.updates.worker == series.workers.index("edge-0")).sum())
 
@@ -139,14 +140,14 @@ def test_a_summary_has_the_trials_numbers(sample_run):
     summary = sample_run.trials["adacomp"].summary
     series = sample_run.trials["adacomp"].series
 
-    assert (summary.updates, summary.ingress_bytes, summary.push_bytes_mean) == (600, 600 * 520, 520.0)
+    assert (summary.updates, summary.server.ingress_bytes, summary.server.push_bytes_mean) == (600, 600 * 520, 520.0)
     assert summary.updates_per_s == pytest.approx(600 / series.trained_s)
     assert summary.time_s == series.trained_s >= summary.last_update_s == series.updates.t[-1]
     assert summary.ingress_payload_bytes == 600 * 600
     assert (summary.nodes_expected, summary.nodes_joined, summary.nodes_died) == (6, 6, 0)
-    assert summary.staleness_max == series.updates.staleness.max()
-    assert summary.worker_updates_min == np.bincount(series.updates.worker).min()
-    assert (summary.pushes, summary.refused, summary.refused_by_code) == (600, 1, {"finished": 1})
+    assert summary.server.staleness_max == series.updates.staleness.max()
+    assert summary.server.worker_updates_min == np.bincount(series.updates.worker).min()
+    assert (summary.server.pushes, summary.refused, summary.refused_by_code) == (600, 1, {"finished": 1})
 
 
 def test_a_worker_that_never_pushed_is_the_least(tmp_path, make_sample_plan):
@@ -154,7 +155,7 @@ def test_a_worker_that_never_pushed_is_the_least(tmp_path, make_sample_plan):
     series = series_of(tmp_path, [(1.0, "server", update(1)), (2.0, "server", update(2))])
     summary = summarise(make_sample_plan(), series)
 
-    assert (summary.worker_updates_min, summary.worker_updates_max) == (0, 2)
+    assert (summary.server.worker_updates_min, summary.server.worker_updates_max) == (0, 2)
 
 
 def test_pushes_that_left_a_gap_are_in_the_books(tmp_path, make_sample_plan):
@@ -166,7 +167,7 @@ def test_pushes_that_left_a_gap_are_in_the_books(tmp_path, make_sample_plan):
     ]
     summary = summarise(make_sample_plan(), series_of(tmp_path, entries))
 
-    assert (summary.pushes, summary.updates) == (4 + 2, 4)
+    assert (summary.server.pushes, summary.updates) == (4 + 2, 4)
 
 
 def test_an_empty_trial_has_a_summary(make_sample_plan):
@@ -196,7 +197,7 @@ def test_an_empty_trial_has_a_summary(make_sample_plan):
 )
 def test_expectations_compare_as_written(tmp_path, make_sample_plan, comparison, bound, met):
     """At the bound itself the six comparisons differ."""
-    measured = records.Evaluated(version=0, accuracy=0.97, loss=1.0, final=True)
+    measured = evaluation(version=0, accuracy=0.97, loss=1.0, final=True)
     series = series_of(tmp_path, [(1.0, "evaluator", measured)])
     (judged,) = summarise(make_sample_plan(expectations=(("final_accuracy", comparison, bound),)), series).expectations
 
@@ -205,7 +206,7 @@ def test_expectations_compare_as_written(tmp_path, make_sample_plan, comparison,
 
 def test_an_accuracy_that_is_no_number_meets_nothing(tmp_path, make_sample_plan):
     """A diverged model fails its expectation, and its summary is still valid JSON."""
-    measured = records.Evaluated(version=0, accuracy=math.nan, loss=math.nan, final=True)
+    measured = evaluation(version=0, accuracy=math.nan, loss=math.nan, final=True)
     series = series_of(tmp_path, [(1.0, "evaluator", measured)])
     summary = summarise(make_sample_plan(), series)
 
@@ -216,8 +217,8 @@ def test_an_accuracy_that_is_no_number_meets_nothing(tmp_path, make_sample_plan)
 def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_plan):
     """A trial that ended before has a last accuracy and its version instead."""
     entries = [
-        (1.0, "evaluator", records.Evaluated(version=50, accuracy=0.9, loss=0.3)),
-        (2.0, "evaluator", records.Evaluated(version=1500, accuracy=0.8, loss=0.4)),
+        (1.0, "evaluator", evaluation(version=50, accuracy=0.9, loss=0.3)),
+        (2.0, "evaluator", evaluation(version=1500, accuracy=0.8, loss=0.4)),
         (3.0, "controller", records.Ended(outcome="interrupted", reason="Ctrl-C")),
     ]
     summary = summarise(make_sample_plan(), series_of(tmp_path, entries))
@@ -282,12 +283,12 @@ def test_a_version_counts_once_however_often_it_is_evaluated(tmp_path):
     """The evaluator of a resumed trial measures again what the server still has; the final model's measure stays."""
     told = [(0, 0.1), (20, 0.2), (0, 0.11), (20, 0.21), (40, 0.4)]
     entries = [(0.01 * version, "server", update(version)) for version in range(1, 41)]
-    entries += [(9.0, "evaluator", records.Evaluated(version=v, accuracy=a, loss=1.0)) for v, a in told]
-    entries.append((9.5, "evaluator", records.Evaluated(version=40, accuracy=0.41, loss=1.0, final=True)))
+    entries += [(9.0, "evaluator", evaluation(version=v, accuracy=a, loss=1.0)) for v, a in told]
+    entries.append((9.5, "evaluator", evaluation(version=40, accuracy=0.41, loss=1.0, final=True)))
     evaluations = series_of(tmp_path, entries).evaluations
 
     assert evaluations.version.tolist() == [0, 20, 40]
-    assert evaluations.accuracy.tolist() == [0.1, 0.2, 0.41]
+    assert evaluations.values.tolist() == [0.1, 0.2, 0.41]
 
 
 def test_what_a_log_took_is_summed_over_the_lives_of_the_server(make_sample_plan, tmp_path):
@@ -309,4 +310,4 @@ def test_what_a_log_took_is_summed_over_the_lives_of_the_server(make_sample_plan
     assert (summary.log_entries, summary.log_bytes, summary.log_syncs) == (30, 3000, 4)
     assert summary.log_share == pytest.approx(0.3 / 15.0)
     assert summary.log_wait_s == pytest.approx(0.005)
-    assert (summary.log_saved, summary.log_saved_by_start) == (7, (7,))
+    assert summary.log_saved == 7

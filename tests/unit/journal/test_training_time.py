@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import msgspec
 import pytest
+from evaluated import evaluation
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,11 +35,6 @@ def update(version, worker="edge-0", incarnation=1):
         worker=worker, incarnation=incarnation, step=version - 1, version=version, base=version - 1, staleness=0,
         entries=1, bits=32, bytes=100, loss=1.0,
     )  # fmt: skip
-
-
-def evaluated(version, accuracy=0.5):
-    """The model was measured."""
-    return Evaluated(version=version, accuracy=accuracy, loss=1.0)
 
 
 def fault(action, target="server", asked_s=0.0):
@@ -131,10 +127,10 @@ def test_steps_a_second_are_those_of_all_of_the_training(tmp_path, make_sample_p
     series = Series.from_journal(folder.journal)
     summary = summarise(plan, series)
 
-    assert summary.shard_steps_per_s == pytest.approx({
+    assert summary.shards.shard_steps_per_s == pytest.approx({
         name: every * count / end_s for name, count in zip(names, counts, strict=True)
     })  # fmt: skip
-    assert summary.steps_per_s == pytest.approx(every * min(counts) / end_s)
+    assert summary.shards.steps_per_s == pytest.approx(every * min(counts) / end_s)
 
 
 # --- away until the end -----------------------------------------------------------------------------------------------
@@ -177,7 +173,7 @@ def test_a_node_that_was_back_and_then_died_of_itself_is_not_that_faults_doing(t
 
 @pytest.mark.parametrize(
     ("node", "sign"),
-    [("evaluator", evaluated(1)), ("edge-0", Step(step=1)), ("edge-0", update(1)), ("server", update(1, "edge-1"))],
+    [("evaluator", evaluation(1)), ("edge-0", Step(step=1)), ("edge-0", update(1)), ("server", update(1, "edge-1"))],
 )
 def test_a_node_is_back_when_it_does_its_work(tmp_path, node, sign):
     """An evaluator that measures, a shard that learns: no server tells of them."""
@@ -200,7 +196,7 @@ def test_a_node_is_back_when_it_does_its_work(tmp_path, node, sign):
 RESUMED = [
     (10.0, trial()),
     (12.0, update(1)),
-    (12.5, evaluated(1, 0.4)),
+    (12.5, evaluation(1, 0.4)),
     (15.0, fault("freeze", "edge-2", 15.0)),
     (16.0, records.HostLoad(busy=0.1, steal=0.0, load=0.1, lag_s=0.0)),
     (16.0, Continued(trained_s=6.0)),
@@ -212,7 +208,7 @@ RESUMED = [
     (41.0, trial(9.0)),
     (42.0, update(4, incarnation=2)),
     (43.0, fault("kill", "edge-1", 43.0)),
-    (44.0, evaluated(4, 0.6)),
+    (44.0, evaluation(4, 0.6)),
     (45.0, Finished(version=4, reason="")),
     (45.5, Ended(outcome="completed", reason="")),
 ]

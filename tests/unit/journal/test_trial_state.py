@@ -6,6 +6,7 @@ summary of the same journal says.
 
 import msgspec
 import pytest
+from evaluated import evaluation
 from hypothesis import given
 from hypothesis import strategies as st
 from sample_runs import sample_entries
@@ -43,7 +44,13 @@ def fault(action, target="edge-0", name="f-1", **more):
 
 
 PAST = ResumedTrial(
-    began_s=5.0, until_s=8.0, trained_s=3.0, updates=9, incarnations={}, update_bytes=700, measured=(0.4, 2.5)
+    began_s=5.0,
+    until_s=8.0,
+    trained_s=3.0,
+    updates=9,
+    incarnations={},
+    update_bytes=700,
+    measured={"accuracy": 0.4, "loss": 2.5},
 )
 
 
@@ -64,8 +71,8 @@ def test_a_whole_journal_amounts_to_what_its_summary_says(sample_run):
     status = standing.status(standing.last_t, 0.0)
     summary = trial.summary
 
-    assert (status.updates, status.ingress_bytes) == (summary.updates, summary.ingress_bytes)
-    assert (status.accuracy, status.stop_updates) == (summary.final_accuracy, 600)
+    assert (status.updates, status.ingress_bytes) == (summary.updates, summary.server.ingress_bytes)
+    assert (status.measured["accuracy"], status.stop_updates) == (summary.final_accuracy, 600)
     assert (status.state, standing.ended.outcome) == ("over", summary.outcome)
     assert status.elapsed_s == pytest.approx(standing.last_t)
     assert status.nodes_up == status.nodes_expected == 6
@@ -192,7 +199,7 @@ def test_a_state_follows_from_the_records(make_sample_plan):
         (9.0, "controller", records.Note(text="again"), "over"),
         (9.0, "controller", records.Continued(trained_s=3.0), "starting"),
         (10.0, "controller", began(trained_s=3.0), "training"),
-        (11.0, "evaluator", records.Evaluated(version=1, accuracy=0.5, loss=1.0, final=True), "stopping"),
+        (11.0, "evaluator", evaluation(version=1, final=True), "stopping"),
         (12.0, "controller", records.Ended(outcome="completed", reason="x"), "over"),
     ]
     standing = TrialState(make_sample_plan())
@@ -212,14 +219,14 @@ def texts(troubles):
 def test_a_trial_that_is_resumed_stands_where_it_was(make_sample_plan, tmp_path):
     """Before its first new record: bytes and accuracy are those that its journal tells of."""
     status = follow(make_sample_plan(), [], past=PAST).status(9.0, 0.0)
-    assert (status.ingress_bytes, status.accuracy, status.loss) == (700, 0.4, 2.5)
+    assert (status.ingress_bytes, status.measured) == (700, {"accuracy": 0.4, "loss": 2.5})
 
     folder = TrialFolder(tmp_path)
     with JournalWriter(folder.journal) as journal:
         journal.write_many(sample_entries(updates=120))
     standing = TrialState(make_sample_plan()).add_all(read_journal(folder.journal))
     past = past_of(folder)
-    assert (past.update_bytes, past.measured) == (standing.ingress_bytes, (standing.accuracy, standing.loss))
+    assert (past.update_bytes, past.measured) == (standing.ingress_bytes, standing.measured)
 
 
 def test_what_happens_to_nodes_is_told_while_it_is_not_too_much():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from local_runs import ran
 from torch import nn
 
 from edgebed.algorithms.aggregation import asynchronous, buffered, stale_synchronous, synchronous
@@ -93,7 +94,7 @@ def test_local_steps_move_them_as_the_worker_did():
     def slope(theta, batch):
         return np.array([1.0, 0.25, 1.0, -0.5], "f4"), 1.0
 
-    gone, _ = local_steps.LocalWork(config, IS_BUFFER).run(slope, np.zeros(4, "f4"), [np.arange(1)] * 3)
+    gone, _ = ran(local_steps.LocalWork(config, IS_BUFFER), slope, np.zeros(4, "f4"), [np.arange(1)] * 3)
 
     np.testing.assert_allclose(gone[IS_BUFFER], [0.75, -1.5], rtol=1e-6)
 

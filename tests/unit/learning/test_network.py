@@ -84,7 +84,7 @@ def test_the_squared_loss_is_minimised_and_measured() -> None:
 
     assert loss == pytest.approx(distances[BATCH].mean().item(), rel=1e-5)
     np.testing.assert_allclose(gradient, torch.cat([each.reshape(-1) for each in expected]), rtol=1e-3, atol=1e-7)
-    assert network.evaluate(theta)[1] == pytest.approx(distances.mean().item(), rel=1e-5)
+    assert network.evaluate(theta)["loss"] == pytest.approx(distances.mean().item(), rel=1e-5)
 
 
 @pytest.mark.parametrize("name", ["small", "mlp", "cnn"])
@@ -112,10 +112,10 @@ def test_the_gradient_is_the_slope_of_the_evaluated_loss() -> None:
     network = Network(task, IMAGES, LABELS)
     theta = models.initial_parameters(task, 2)
     gradient, loss = network.gradient(theta, np.arange(60))
-    assert loss == pytest.approx(network.evaluate(theta)[1], rel=1e-5)
+    assert loss == pytest.approx(network.evaluate(theta)["loss"], rel=1e-5)
     direction = gradient / np.linalg.norm(gradient)
     step = np.float32(1e-3) * direction  # short, because ReLU bends
-    ahead, behind = network.evaluate(theta + step)[1], network.evaluate(theta - step)[1]
+    ahead, behind = network.evaluate(theta + step)["loss"], network.evaluate(theta - step)["loss"]
     assert (ahead - behind) / 2e-3 == pytest.approx(float(gradient @ direction), rel=0.01)
 
 
@@ -232,10 +232,10 @@ def test_an_evaluation_agrees_with_a_calculation_by_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repeat: int
 ) -> None:
     """Accuracy 3/4 and the mean of -log softmax, in one chunk and in several."""
-    accuracy, loss = by_hand_network(tmp_path, monkeypatch, repeat).evaluate(ByHand.theta)
+    measured = by_hand_network(tmp_path, monkeypatch, repeat).evaluate(ByHand.theta)
     margins = np.array([2.0, 1.0, -3.0, 4.0])  # score of the right class minus that of the other
-    assert accuracy == 0.75
-    assert loss == pytest.approx(np.mean(np.log1p(np.exp(-margins))), rel=1e-6)
+    assert measured["accuracy"] == 0.75
+    assert measured["loss"] == pytest.approx(np.mean(np.log1p(np.exp(-margins))), rel=1e-6)
 
 
 def test_an_evaluation_of_a_part_chunk_counts_every_example_once() -> None:
@@ -244,8 +244,8 @@ def test_an_evaluation_of_a_part_chunk_counts_every_example_once() -> None:
     theta = models.initial_parameters(task, 1)
     once = Network(task, IMAGES, LABELS).evaluate(theta)
     thrice = Network(task, np.tile(IMAGES, (3, 1, 1, 1)), np.tile(LABELS, 3)).evaluate(theta)
-    assert once[0] == thrice[0]
-    assert once[1] == pytest.approx(thrice[1], rel=1e-6)
+    assert once["accuracy"] == thrice["accuracy"]
+    assert once["loss"] == pytest.approx(thrice["loss"], rel=1e-6)
 
 
 def test_pixels_and_the_floats_they_scale_to_are_the_same_input() -> None:
@@ -333,4 +333,4 @@ def train(model: str, data: DataSet, num_steps: int) -> float:
     batches = np.random.default_rng(1).integers(len(data.train_y), size=(num_steps, 10))
     for batch in batches:
         theta -= np.float32(0.1) * network.gradient(theta, batch)[0]
-    return Network(task, data.test_x, data.test_y).evaluate(theta)[0]
+    return Network(task, data.test_x, data.test_y).evaluate(theta)["accuracy"]

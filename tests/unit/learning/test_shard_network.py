@@ -12,6 +12,7 @@ from torch import nn
 from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.learning.models.layered import LAYERED_MODELS
 from edgebed.learning.models.layers import layers_of, shards_of
+from edgebed.learning.objectives.classification import Squared
 from edgebed.learning.optimizers import Optimizer, optimizer
 from edgebed.learning.shards.building import shard_network
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
@@ -276,7 +277,7 @@ def test_an_input_module_with_a_learning_rate_of_zero_stays_as_it_was_drawn(name
 
 def test_the_squared_loss_is_that_of_the_softmax() -> None:
     """Tong et al. 2016: the mean over the batch of the squared distance from the label."""
-    shard = ShardNetwork(nn.Sequential(nn.Flatten(), nn.Linear(144, CLASSES)), ADAM, loss="squared")
+    shard = ShardNetwork(nn.Sequential(nn.Flatten(), nn.Linear(144, CLASSES)), ADAM, objective=Squared())
     x, labels = data(0)
     scores = shard.forward(BatchPart(0), x, labels)
     _, loss = shard.final_gradient(BatchPart(0))

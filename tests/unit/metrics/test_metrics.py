@@ -5,30 +5,20 @@ import timeit
 
 import msgspec
 import pytest
+from evaluated import MEASURES, evaluation
 from hypothesis import given
 from hypothesis import strategies as st
-from node_plans import plan_of_role
+from node_plans import METHOD, plan_of_role
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from edgebed.core import records
-from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Plan
 from edgebed.core.quantities import RESULTS
 from edgebed.metrics import table
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.metrics.trial_metrics import TrialMetrics
 
 RUN = "quickstart/0001"
-METHOD = Method(
-    name="adacomp", parts={"aggregation": Part(name="a"), "compression": Part(name="b"), "local_work": Part(name="c")}
-)
-TASK = Task(
-    model="small",
-    input_shape=(1, 8, 8),
-    classes=10,
-    layout=(TensorLayout("w", (10,)),),
-    batch_size=10,
-    gradient_time_s=0.001,
-)
 
 TRIAL = records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=2, parameters=6)
 
@@ -44,13 +34,14 @@ def update(**changes) -> records.Update:
 
 def plan(num_workers: int = 2, **changes) -> Plan:
     """A small plan: a server, an evaluator and some workers of one class."""
+    method = msgspec.structs.replace(METHOD, name="adacomp")
 
     def node(name, role, device_class):
-        return plan_of_role(node=name, role=role, device_class=device_class, seed=7, task=TASK, method=METHOD)
+        return plan_of_role(node=name, role=role, device_class=device_class, method=method)
 
     workers = [node(f"edge-{index}", "worker", "edge") for index in range(num_workers)]
     nodes = (node("server", "server", "server"), node("evaluator", "evaluator", "evaluator"), *workers)
-    return Plan(scenario="quickstart", trial="adacomp", question="?", seed=7, nodes=nodes, **changes)
+    return Plan(scenario="quickstart", trial="adacomp", question="?", seed=7, measures=MEASURES, nodes=nodes, **changes)
 
 
 def metrics_of(role: str) -> NodeMetrics | TrialMetrics:
@@ -94,7 +85,7 @@ def test_any_record_may_be_observed_by_any_role(role):
 
 
 def _value(field):
-    return {int: 1, float: 1.0, str: "x"}.get(field.type, 1)
+    return {} if field.name == "sums" else {int: 1, float: 1.0, str: "x"}.get(field.type, 1)
 
 
 WAITED = [
@@ -165,7 +156,7 @@ SAMPLES = {
          "edgebed_node_last_crash_timestamp_seconds{device_class=edge,node=edge-1}": None},
     ),
     "what runs and how well": (
-        "controller", [update(version=100), records.Evaluated(version=100, accuracy=0.91, loss=0.3)],
+        "controller", [update(version=100), evaluation(version=100, accuracy=0.91, loss=0.3)],
         {"edgebed_run_info{scenario=quickstart,algorithm=adacomp,seed=7,runtime=process}": 1,
          "edgebed_run_start_timestamp_seconds": 0.0, "edgebed_run_progress_ratio": 0.25,
          "edgebed_model_version": 100, "edgebed_model_accuracy_ratio{split=test}": 0.91,
@@ -410,8 +401,8 @@ STALLING = {
     "the final evaluation has as long again; then nodes may linger as long as they like": [
         (0.0, TRIAL, 0.0), (0.0, update(version=3), 0.0), (30.0, None, 0.5),
         (0.0, records.Finished(version=3, reason="?"), 0.0), (15.0, None, 0.25),
-        (0.0, records.Evaluated(version=2, accuracy=0.9, loss=0.3), 0.25),
-        (0.0, records.Evaluated(version=3, accuracy=0.9, loss=0.3, final=True), 0.0), (45.0, None, 0.0),
+        (0.0, evaluation(version=2, accuracy=0.9, loss=0.3), 0.25),
+        (0.0, evaluation(version=3, accuracy=0.9, loss=0.3, final=True), 0.0), (45.0, None, 0.0),
         (0.0, records.Step(step=3), 0.0), (45.0, None, 0.0),
         (0.0, records.Ended(outcome="interrupted", reason="?"), 0.0), (0.0, TRIAL, 0.0), (15.0, None, 0.25),
     ],
@@ -437,7 +428,7 @@ def test_a_second_trial_forgets_the_first():
     """Run info and node counts are those of the trial that runs."""
     metrics = TrialMetrics()
     metrics.start_trial(plan(num_workers=9), RUN, "process", 0.0)
-    metrics.observe(records.Evaluated(version=1, accuracy=0.9, loss=0.3))
+    metrics.observe(evaluation(version=1, accuracy=0.9, loss=0.3))
     metrics.start_trial(msgspec.structs.replace(plan(num_workers=1), trial="asgd"), RUN, "process", 0.0)
     text = generate_latest(metrics.registry).decode()
 

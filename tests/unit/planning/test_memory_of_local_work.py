@@ -18,17 +18,18 @@ SPARE = 0.1
 NUMBERS: dict[str, tuple[Any, ...]] = {"momentum": (0.0, 0.9), "proximal": (0.0, 0.1), "steps": (2, 5)}
 CASES = [(name, settings) for name in LOCAL_WORKS for settings in variants(LOCAL_WORKS[name].Config, NUMBERS)]
 OWN = """
-class Hoards:
-    def __init__(self, config, is_buffer=None):
-        pass
+from edgebed.algorithms.local_work.base import LocalWork, one
 
-    def batches(self, examples, batch_size):
-        return 1
-
-    def run(self, gradient, theta, batches):
-        slope, loss = gradient(theta, batches[0])
+class Hoards(LocalWork):
+    def run(self, gradient, vectors, batches, memory, at):
+        slope, loss = gradient(vectors["theta"], batches[0])
         held = [slope + each for each in range(7)]
-        return held[0], loss
+        return one(held[0], loss)
+
+class Remembers(LocalWork):
+    def run(self, gradient, vectors, batches, memory, at):
+        slope, loss = gradient(vectors["theta"], batches[0])
+        return one(slope, loss, [slope + each for each in range(3)])
 
 class Says(Hoards):
     copies = 2.5
@@ -48,9 +49,9 @@ def test_what_a_local_work_says_is_what_it_holds(name: str, settings: dict[str, 
     assert work.copies <= seen + SPARE
 
 
-@pytest.mark.parametrize(("work", "copies"), [("Hoards", 7.0), ("Says", 2.5)])
+@pytest.mark.parametrize(("work", "copies"), [("Hoards", 7.0), ("Remembers", 6.0), ("Says", 2.5)])
 def test_what_an_own_local_work_holds_counts(tmp_path, monkeypatch, work: str, copies: float) -> None:
-    """In what a worker needs; it is measured where the work does not say it."""
+    """In what a worker needs, with what it remembers and the next of that; measured where the work does not say it."""
     (tmp_path / "hoarding.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

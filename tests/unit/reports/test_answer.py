@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 from finished_runs import RISING, SCENARIO, finished_run
-from sample_runs import sample_entries, write_sample_run
+from sample_runs import write_sample_run
 
 from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.report import report_page
@@ -123,7 +123,7 @@ def test_a_trial_no_better_than_the_most_frequent_class_says_so(tmp_path):
         nodes = tuple(
             msgspec.structs.replace(node, label_counts=()) if node.role == "evaluator" else node for node in plan.nodes
         )
-        place.plan.write_bytes(msgspec.json.encode(msgspec.structs.replace(plan, nodes=nodes)))
+        place.make(msgspec.structs.replace(plan, nodes=nodes))
     old = load(run.path)
     assert not [line for line in answer_lines(list(old.trials.values())) if "most frequent" in line]
     assert {trial.summary.most_frequent_class for trial in old.trials.values()} == {None}
@@ -152,28 +152,3 @@ def test_badge_answer_and_chart_come_before_everything_else(sample_run):
     ]  # fmt: skip
 
     assert places == sorted(places)
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_rows_and_columns_without_a_value_are_left_out(tmp_path):
-    """Nothing died, nothing was started, no link was limited, as the trial was simulated."""
-    entries = list(sample_entries())
-    begin = msgspec.structs.replace(entries[0][2], runtime="simulation")
-    run = write_sample_run(tmp_path, {"asgd": [(0.0, "controller", begin), *entries[1:]]})
-    text = to_html(report_page(load(run.path)))
-
-    for absent in ("nodes that died", "nodes that never came", "from the launch", "memory: most"):
-        assert absent not in text, absent
-    assert "values in a push, mean" in text
-    assert "≥ 90.00 %" in text
-    assert "best_accuracy" not in text
-    assert "final accuracy" in text
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_conditions_that_are_the_same_in_all_trials_are_told_once(sample_run):
-    """Under the names of both."""
-    section = to_html(report_page(sample_run)).split("<h2>Did the conditions hold?</h2>")[1].split("<h2>")[0]
-
-    assert "<h3>asgd, adacomp</h3>" in section
-    assert section.count("<h3>") == 1

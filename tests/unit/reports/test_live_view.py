@@ -10,6 +10,7 @@ from rich.console import Console
 
 from edgebed.journal.trial_state import ClassStatus, TrialStatus
 from edgebed.journal.troubles import Trouble
+from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.reports.live.live_view import figures_of, live_view
 from edgebed.reports.live.pace import Pace, Times
 
@@ -24,7 +25,8 @@ LATEST = (Trouble(3.0, "home-0: cut (cut-1)"), Trouble(9.51, "phone-1 died: kill
 def status(classes=(HOME, PHONE), latest=LATEST, **others):
     """A status with the given classes and troubles."""
     figures = {
-        "updates": 300, "updates_per_s": 98.7, "accuracy": 0.9321, "ingress_bytes": 312_000, "nodes_up": 6,
+        "updates": 300, "updates_per_s": 98.7, "measured": {"accuracy": 0.9321},
+        "headline": ACCURACY, "ingress_bytes": 312_000, "nodes_up": 6,
         "nodes_expected": 7, "elapsed_s": 12.3, "stop_updates": 600,
     }  # fmt: skip
     figures |= {"trial": "asgd", "state": "training"}

@@ -2,12 +2,17 @@
 
 import dataclasses
 import io
+import re
 import socket
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import goldens
 import msgspec
 import numpy as np
 import pytest
+from evaluated import evaluations
 from rich.console import Console
 from tiny_paper import tiny_paper
 
@@ -18,13 +23,14 @@ from edgebed.reports.writing.markdown import to_markdown
 from edgebed.reports.writing.terminal import show
 from edgebed.studies.cells.result_cache import RunResult
 from edgebed.studies.claims_text import claim_text, criterion_text, measured_text, share_text, size_text, value_text
-from edgebed.studies.papers.paper import AtLeast, AtMost, Near, Never, Reading, Row, Sign, Table
+from edgebed.studies.papers.paper import AtLeast, AtMost, Near, Never, Paper, Reading, Row, Sign, Table
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
 from edgebed.studies.reproduction.causes import CauseResult
 from edgebed.studies.reproduction.findings import judge
 from edgebed.studies.reproduction.reproduction import CellResult, Reproduction, RowResult
 from edgebed.studies.statistics import ConfidenceInterval
 
+GOLDEN = Path(__file__).parent / "goldens/reproduction.txt"
 ALONE = Row(what="", cells=("a",), measure=lambda _: None, unit="%")
 RUN = RunResult(
     seed=1, run="tiny-digits/0004", wall_s=100.0, resumed=False, started="2026-11-20T10:00:00+00:00", code="abc",
@@ -45,282 +51,149 @@ def row_result(name: str, values: dict[int, float | None], *, share: float = 1.0
     )  # fmt: skip
 
 
+ASGD, OPEN = row_result("asgd", {1: 80.0, 2: 81.0}), row_result("difference", {})
+PUSH, PERFECT = row_result("push", {1: 2000.0}, share=0.5, seeds=1), row_result("perfect", {})
+RESULT = Reproduction(
+    paper="papers_of_mine:PAPER",
+    tables={"Table 1: accuracy": (ASGD, OPEN), "Table 2: bytes": (PUSH, PERFECT)},
+    cells=(
+        CellResult(cell="asgd", command="edgebed run a", updates=400, share=1.0, runs=(RUN,)),
+        CellResult(cell="adacomp", command="edgebed run b", updates=200, share=0.5, runs=(RUN,)),
+    ),
+)
+"""One row of full size with two seeds, one of half the size, two that were not run."""
+CHANGED = msgspec.structs.replace
+HALVED = Reading(name="half of it", text="What it may mean.", cells={"adacomp": "asgd"})
+PRINTED = Reading(name="as printed", text="What it says.", cells={})
+DATA = {"digits": "another file than the published one"}
+COMPUTED = ComputedRow(row="a", what="", value=1.0, wall_s=1.0, code="abc", versions={}, data=DATA)
+SHARE = ConfidenceInterval(mean=0.8, low=0.7, high=0.904, seeds=2)
+
+
+def with_rows(*rows: RowResult, table: str = "Table 1: accuracy") -> Reproduction:
+    """The result with other rows in a table."""
+    return CHANGED(RESULT, tables=RESULT.tables | {table: rows})
+
+
+def with_runs(*runs: RunResult, **more: Any) -> Reproduction:
+    """The result with other runs of the second cell."""
+    return CHANGED(RESULT, cells=(RESULT.cells[0], CHANGED(RESULT.cells[1], runs=runs)), **more)
+
+
+def caused(cause: CauseResult | None, finding: str = "differs", note: str = "") -> Reproduction:
+    """One in which ASGD's accuracy differs from the paper's, for which there may be a cause."""
+    row = CHANGED(row_result("asgd", {1: 60.0, 2: 60.1}), finding=finding, cause=cause, note=note)
+    return with_rows(row, CHANGED(row_result("difference", {1: 3.0, 2: 3.1}), finding="not distinguishable"))
+
+
+def tiny(text: str = "", tables: tuple[Table, ...] = (), readings: Sequence[Sequence[Reading]] = ((), ())) -> Paper:
+    """The paper with another text of its first table, other tables in place of the last, and readings of each."""
+    first, *others = tiny_paper().tables
+    found = (dataclasses.replace(first, text=text or first.text), *(tables or others))
+    read = (dataclasses.replace(table, readings=tuple(each)) for table, each in zip(found, readings, strict=True))
+    return dataclasses.replace(tiny_paper(), tables=tuple(read))
+
+
+PAGES = {
+    "fewer seeds than were stated: shown, counted as such, nothing is found": with_rows(
+        row_result("asgd", {1: 80.0, 2: 81.0}, seeds=3), OPEN
+    ),
+    "evaluations that lie apart, beside a claim that they blur": with_rows(CHANGED(ASGD, resolution=0.5), OPEN),
+    "evaluations that lie apart and leave much of a value open": with_rows(
+        CHANGED(row_result("push", {1: 2000.0}), resolution=600.0), PERFECT, table="Table 2: bytes"
+    ),
+    "evaluations that lie apart and leave little of a value open": with_rows(
+        CHANGED(row_result("push", {1: 2000.0}), resolution=400.0), PERFECT, table="Table 2: bytes"
+    ),
+    "a cause with the row that switches it, its share and the interval of that": caused(
+        CauseResult(text="The rate.", row="difference", share=SHARE)
+    ),
+    "a cause whose share has no interval": caused(
+        CauseResult(text="The rate.", row="push", share=ConfidenceInterval(mean=0.8))
+    ),
+    "a cause without a share": caused(CauseResult(text="The rate.", row="push")),
+    "a guess is no cause": caused(CauseResult(text="The rate.", row="push", why_not="too few seeds have both")),
+    "a guess that was not tried": caused(CauseResult(text="The rate.", row="", why_not="it was not tried")),
+    "a difference whose cause was not found": caused(None),
+    "a cause of what does not differ is nowhere": caused(None, finding="not distinguishable"),
+    "texts with the values of the rows that they name": (
+        tiny(text="It is {row:difference}, of {row:push}, never {row:perfect}."),
+        caused(CauseResult(text="Some {row:push} of it.", row="", why_not="it was not tried"), note="By {row:difference}."),
+    ),
+    "what the other tests of a table take away": with_rows(
+        CHANGED(ASGD, finding="not distinguishable", by_itself="reproduced"), OPEN
+    ),
+    "another way to measure a claim is not counted again": with_rows(
+        ASGD, CHANGED(row_result("difference", {1: -3.0, 2: -3.1}), is_primary=False, beside="asgd")
+    ),
+    "an effect in direction, and how its size compares": with_rows(
+        ASGD, CHANGED(row_result("difference", {1: -3.0, 2: -3.1}), finding="in direction", size="smaller")
+    ),
+    "runs that diverged; the best and the last accuracy beside the mean": with_rows(
+        CHANGED(ASGD, diverged=1, best=81.0, final=79.25), OPEN
+    ),
+    "the last accuracy is the mean": with_rows(CHANGED(ASGD, final=80.5, diverged=0), OPEN),
+    "readings, each for all claims; what one does not change is the same, and what claims nothing is not there": (
+        tiny(readings=((PRINTED, HALVED), (PRINTED, HALVED))),
+        with_rows(
+            ASGD, row_result("difference", {1: -3.0, 2: -3.1}),
+            CHANGED(row_result("difference", {1: 3.0, 2: 3.1}), row="difference:half-of-it", is_primary=False,
+                    beside="difference", finding="differs"),
+        ),
+    ),
+    "a reading alone: an effect in direction meets its claim, what is not run leaves one open": (
+        tiny(readings=((PRINTED,), ())), with_rows(CHANGED(ASGD, finding="in direction"), OPEN)
+    ),
+    "a reading alone: what is equal misses its claim": (
+        tiny(readings=((PRINTED,), ())), with_rows(CHANGED(ASGD, finding="equal"), OPEN)
+    ),
+    "a table of rows without cells states no seeds": (
+        tiny(tables=(Table(title="Table 2: bytes",
+                           rows={"push": dataclasses.replace(tiny_paper().rows["push"], cells=())}),)),
+        with_rows(CHANGED(row_result("push", {1: 2000.0}), cells=()), table="Table 2: bytes"),
+    ),
+    "what must be said of data, once, with how many runs and computed rows have read it": CHANGED(
+        with_runs(CHANGED(RUN, data=DATA), CHANGED(RUN, run="tiny-digits/0005", data={"digits": "half of it"})),
+        computed=(COMPUTED, COMPUTED, CHANGED(COMPUTED, data={})),
+    ),
+    "the instructions that round sums": with_runs(CHANGED(RUN, instructions="AVX2", run="tiny-digits/0005")),
+    "two runs of one name, in two folders": with_runs(
+        CHANGED(RUN, started="2026-11-20T12:00:00+00:00", wall_s=20.0)
+    ),
+    "nothing has been run": Reproduction(
+        paper="tiny", cells=(),
+        tables={table.title: tuple(row_result(name, {}) for name in table.rows) for table in tiny_paper().tables},
+    ),
+}  # fmt: skip
+
+
 @pytest.fixture
 def result() -> Reproduction:
-    """One row of full size with two seeds, one of half the size, two that were not run."""
-    return Reproduction(
-        paper="papers_of_mine:PAPER",
-        tables={
-            "Table 1: accuracy": (row_result("asgd", {1: 80.0, 2: 81.0}), row_result("difference", {})),
-            "Table 2: bytes": (row_result("push", {1: 2000.0}, share=0.5, seeds=1), row_result("perfect", {})),
-        },
-        cells=(
-            CellResult(cell="asgd", command="edgebed run a", updates=400, share=1.0, runs=(RUN,)),
-            CellResult(cell="adacomp", command="edgebed run b", updates=200, share=0.5, runs=(RUN,)),
-        ),
-    )
+    """The result that others are changes of."""
+    return RESULT
 
 
-def page_text(result: Reproduction) -> str:
+def page_text(found: Reproduction, paper: Paper | None = None) -> str:
     """The page of the tiny paper without charts, in Markdown."""
-    return to_markdown(reproduction_page(tiny_paper(), result, {}))
+    return to_markdown(reproduction_page(paper or tiny_paper(), found, {}))
 
 
-def lines(text: str, word: str) -> list[str]:
-    """The lines with `word` in them."""
-    return [line for line in text.splitlines() if word in line]
+def test_the_page_and_what_is_another_on_it() -> None:
+    """A run of two cells is counted once; rows that were not run are there, too; commands measure the same sizes."""
+    page = page_text(RESULT)
+    changed = {
+        name: goldens.changes(page, page_text(*given[::-1]) if isinstance(given, tuple) else page_text(given))
+        for name, given in PAGES.items()
+    }
+    legend = re.compile(r"^## How to read a row\n.*?(?=^## )", re.MULTILINE | re.DOTALL)
+
+    goldens.compare(legend.sub("", page) + goldens.sections(changed), GOLDEN)
 
 
-def test_each_row_says_what_was_measured_at_which_size(result: Reproduction) -> None:
-    """A row that was not run is there, too."""
-    page = page_text(result)
-
-    (asgd,) = lines(page, "| ASGD |")
-    assert "| at least 15.00 % | 80.50 % (74.15 to 86.85, 2 seeds) | reproduced |" in asgd
-    assert "400 updates, 2 seeds" in asgd
-    (push,) = lines(page, "| A push of AdaComp |")
-    assert "| 2 kB (1 seed) | – |" in push
-    assert "200 updates (50 %), 1 seed" in push
-    assert "Bytes are those of the pushes, which go up; the models that come down are not" in " ".join(page.split())
-    (difference,) = lines(page, "| AdaComp less ASGD |")
-    assert "| below 0 | – | not run |" in difference
-    assert "3 claims: 1 reproduced, 2 not run. " in page
-    assert "Further rows: 0 of the same claims in other ways or to check the measuring, 1 without a claim." in page
-    assert [line for line in page.splitlines() if "seeds a row" in line] == ["2 seeds a row, as stated."] * 2
-    assert "| reproduced | at least 15.00 % | 8.17 points |" in asgd
-    assert "chosen by the test\nimages" in page
-
-
-def test_fewer_seeds_than_were_stated_are_counted_as_such_in_the_first_line(result: Reproduction) -> None:
-    """Their values are shown, and nothing is found."""
-    table = {"Table 1: accuracy": (row_result("asgd", {1: 80.0, 2: 81.0}, seeds=3), row_result("difference", {}))}
-    page = page_text(msgspec.structs.replace(result, tables=result.tables | table))
-
-    assert "3 claims: 1 with fewer seeds than were stated, without a finding, 2 not run. " in page
-    assert "| 80.50 % (74.15 to 86.85, 2 seeds) | seeds missing | at least 15.00 % | – |" in lines(page, "| ASGD |")[0]
-
-
-def test_evaluations_that_lie_apart_are_told_of(result: Reproduction) -> None:
-    """Beside a claim that they blur; where there is none, if they leave much of the value open."""
-    other = row_result("difference", {})
-    blurred = msgspec.structs.replace(row_result("asgd", {1: 80.0, 2: 81.0}), resolution=0.5)
-    page = page_text(msgspec.structs.replace(result, tables=result.tables | {"Table 1: accuracy": (blurred, other)}))
-
-    assert "- ASGD: Accurate to 0.50 %, as evaluations lie apart." in page
-    for resolution, is_told in ((600.0, True), (400.0, False)):
-        without = msgspec.structs.replace(row_result("push", {1: 2000.0}), resolution=resolution)
-        bytes_table = {"Table 2: bytes": (without, row_result("perfect", {}))}
-        page = page_text(msgspec.structs.replace(result, tables=result.tables | bytes_table))
-        assert ("- A push of AdaComp: Accurate to 600 B, as evaluations lie apart." in page) == is_told
-
-
-def caused(result: Reproduction, cause: CauseResult | None, finding: str = "differs") -> Reproduction:
-    """One in which ASGD's accuracy differs from the paper's, for which there may be a cause."""
-    row = msgspec.structs.replace(row_result("asgd", {1: 60.0, 2: 60.1}), finding=finding, cause=cause)
-    open_row = msgspec.structs.replace(row_result("difference", {1: 3.0, 2: 3.1}), finding="not distinguishable")
-    return msgspec.structs.replace(result, tables=result.tables | {"Table 1: accuracy": (row, open_row)})
-
-
-def test_a_cause_has_the_row_that_switches_it_and_its_share(result: Reproduction) -> None:
-    """With the interval of the share; the row in the letters of code, in Markdown and in HTML."""
-    share = ConfidenceInterval(mean=0.8, low=0.7, high=0.904, seeds=2)
-    page = reproduction_page(
-        tiny_paper(), caused(result, CauseResult(text="The rate.", row="difference", share=share)), {}
-    )
-
-    said = "ASGD: Why: The rate. Row {}: +3.05 points (+2.41 to +3.69, 2 seeds), 80 % (70 to 90) of the difference."
-    assert f"- {said.format('`difference`')}\n" in to_markdown(page)
-    assert said.format("<code>difference</code>") in to_html(page)
-    alone = CauseResult(text="The rate.", row="push", share=ConfidenceInterval(mean=0.8))
-    assert "Row `push`: 2 kB (1 seed), 80 % of the difference." in page_text(caused(result, alone))
-
-
-@pytest.mark.parametrize(
-    ("cause", "said", "counted"),
-    [
-        (CauseResult(text="The rate.", row="push"), "Why: The rate. Row `push`: 2 kB (1 seed).", 1),
-        (
-            CauseResult(text="The rate.", row="push", why_not="too few seeds have both"),
-            "Perhaps: The rate. Row `push`: 2 kB (1 seed). It does not count: too few seeds have both.",
-            0,
-        ),
-        (
-            CauseResult(text="The rate.", row="", why_not="it was not tried"),
-            "Perhaps: The rate. It does not count: it was not tried.",
-            0,
-        ),
-        (None, "Why it differs was not found.", 0),
-    ],
-)
-def test_a_guess_is_no_cause(result: Reproduction, cause: CauseResult | None, said: str, counted: int) -> None:
-    """The page counts causes alone that were shown, of what differs; a cause of what does not is nowhere."""
-    page = page_text(caused(result, cause))
-
-    assert f"- ASGD: {said}\n" in page
-    assert f" For {counted} of 1 difference a cause of most of it was shown. " in page
-    assert "Why it differs was not found" not in page_text(caused(result, None, finding="not distinguishable"))
-
-
-def test_a_text_has_the_values_of_the_rows_that_it_names(result: Reproduction) -> None:
-    """A table's, a note's and a cause's; without a sign, and a dash where nothing was measured."""
-    paper = tiny_paper()
-    first, *others = paper.tables
-    text = dataclasses.replace(first, text="It is {row:difference}, of {row:push}, never {row:perfect}.")
-    cause = CauseResult(text="Some {row:push} of it.", row="", why_not="it was not tried")
-    found = caused(result, cause)
-    asgd = msgspec.structs.replace(found.rows["asgd"], note="By {row:difference}.")
-    found = msgspec.structs.replace(
-        found, tables=found.tables | {"Table 1: accuracy": (asgd, found.rows["difference"])}
-    )
-    page = to_markdown(reproduction_page(dataclasses.replace(paper, tables=(text, *others)), found, {}))
-
-    assert "It is 3.05 points, of 2 kB, never –." in page
-    assert "- ASGD: By 3.05 points.\n" in page
-    assert "Perhaps: Some 2 kB of it. It does not count" in page
-    assert "{" not in page
-
-
-def test_what_the_other_tests_of_a_table_take_away_is_told(result: Reproduction) -> None:
-    """With what the row would be by itself."""
-    row = msgspec.structs.replace(
-        row_result("asgd", {1: 80.0, 2: 81.0}), finding="not distinguishable", by_itself="reproduced"
-    )
-    tables = {"Table 1: accuracy": (row, row_result("difference", {}))}
-    page = page_text(msgspec.structs.replace(result, tables=result.tables | tables))
-
-    (line,) = lines(page, "- ASGD: By its")
-    assert "reproduced" in line
-    assert "not distinguishable" in line
-
-
-def test_another_way_to_measure_a_claim_is_not_counted_again(result: Reproduction) -> None:
-    """It is said what it stands beside, and how many such rows there are."""
-    beside = msgspec.structs.replace(row_result("difference", {1: -3.0, 2: -3.1}), is_primary=False, beside="asgd")
-    tables = {"Table 1: accuracy": (row_result("asgd", {1: 80.0, 2: 81.0}), beside)}
-    page = page_text(msgspec.structs.replace(result, tables=result.tables | tables))
-
-    assert "2 claims: 1 reproduced, 1 not run. Further rows: 1 of the same claims in other ways" in page
-    assert "| `difference`, beside `asgd` |" in page
-
-
-def test_an_effect_in_direction_says_how_its_size_compares(result: Reproduction) -> None:
-    """Where that is told; it is counted apart from what was reproduced."""
-    row = msgspec.structs.replace(row_result("difference", {1: -3.0, 2: -3.1}), finding="in direction", size="smaller")
-    tables = {"Table 1: accuracy": (row_result("asgd", {1: 80.0, 2: 81.0}), row)}
-    page = page_text(msgspec.structs.replace(result, tables=result.tables | tables))
-
-    assert "| in direction; size smaller |" in lines(page, "| AdaComp less ASGD |")[0]
-    assert "3 claims: 1 reproduced, 1 in direction alone, 1 not run. " in page
-
-
-def test_runs_that_diverged_are_told_with_how_often_they_may(result: Reproduction) -> None:
-    """One of two may be from one to 99 of a hundred; the best and the last accuracy stand beside the mean."""
-    row = msgspec.structs.replace(row_result("asgd", {1: 80.0, 2: 81.0}), diverged=1, best=81.0, final=79.25)
-    tables = {"Table 1: accuracy": (row, row_result("difference", {}))}
-    page = page_text(msgspec.structs.replace(result, tables=result.tables | tables))
-
-    assert "- ASGD: A run diverged with 1 of 2 seeds (1 to 99 % at 95 %)." in page
-    assert "| 80.50 % (74.15 to 86.85, 2 seeds), best 81.00 %, final 79.25 % |" in lines(page, "| ASGD |")[0]
-    same = msgspec.structs.replace(row, final=80.5, diverged=0, best=None)
-    page = page_text(
-        msgspec.structs.replace(
-            result, tables=result.tables | {"Table 1: accuracy": (same, tables["Table 1: accuracy"][1])}
-        )
-    )
-    assert "| 80.50 % (74.15 to 86.85, 2 seeds) |" in page
-    assert "diverged" not in lines(page, "- ASGD")[0]
-
-
-def test_each_reading_of_a_table_is_shown_for_all_of_its_claims(result: Reproduction) -> None:
-    """How many it meets, misses and leaves open: one has to fit them all. A row that it does not change is the same."""
-    readings = (
-        Reading(name="as printed", text="What it says.", cells={}),
-        Reading(name="half of it", text="What it may mean.", cells={"adacomp": "asgd"}),
-    )
-    paper = tiny_paper()
-    first, *others = paper.tables
-    tables = (dataclasses.replace(each, readings=readings) for each in (first, *others))
-    paper = dataclasses.replace(paper, tables=tuple(tables))
-    read = msgspec.structs.replace(row_result("difference", {1: 3.0, 2: 3.1}), row="difference:half-of-it")
-    read = msgspec.structs.replace(read, is_primary=False, beside="difference", finding="differs")
-    tables = {
-        "Table 1: accuracy": (
-            row_result("asgd", {1: 80.0, 2: 81.0}), row_result("difference", {1: -3.0, 2: -3.1}), read
-        )
-    }  # fmt: skip
-    page = to_markdown(reproduction_page(paper, msgspec.structs.replace(result, tables=result.tables | tables), {}))
-
-    assert "- *as printed*: What it says.\n- *half of it*: What it may mean." in page
-    assert "|  | paper | as printed | half of it |" in page
-    asgd = "80.50 % (74.15 to 86.85, 2 seeds): reproduced"
-    assert f"| ASGD | at least 15.00 % | {asgd} | the same |" in page
-    assert (
-        "| AdaComp less ASGD | below 0 | -3.05 points (-3.69 to -2.41, 2 seeds): reproduced "
-        "| +3.05 points (+2.41 to +3.69, 2 seeds): differs |"
-    ) in page
-    assert (
-        "- as printed: 2 met, 0 missed, 0 open\n- half of it: 1 met, 1 missed, 0 open; of 1 row that it changes 0 met, "
-        "1 missed, 0 open"
-    ) in page
-    assert len(lines(page, "| `difference")) == 1
-    assert "| No mistake | never | –: not run | the same |" in page
-    assert len(lines(page, "| A push of AdaComp |")) == 1  # nothing is claimed of it
-    assert "as printed" not in page_text(result)
-
-
-def test_an_effect_in_direction_meets_a_claim_and_what_is_not_run_leaves_it_open(result: Reproduction) -> None:
-    """By the reading that the rows are declared by, which a table may have alone."""
-    paper, printed = tiny_paper(), Reading(name="as printed", text="", cells={})
-    first, *others = paper.tables
-    paper = dataclasses.replace(paper, tables=(dataclasses.replace(first, readings=(printed,)), *others))
-    for finding, counted in (("in direction", "1 met, 0 missed, 1 open"), ("equal", "0 met, 1 missed, 1 open")):
-        row = msgspec.structs.replace(row_result("asgd", {1: 80.0, 2: 81.0}), finding=finding)
-        tables = {"Table 1: accuracy": (row, row_result("difference", {}))}
-        page = reproduction_page(paper, msgspec.structs.replace(result, tables=result.tables | tables), {})
-        assert f"- as printed: {counted}" in to_markdown(page)
-
-
-def test_a_table_of_rows_without_cells_states_no_seeds(result: Reproduction) -> None:
-    """There is nothing to run."""
-    without = dataclasses.replace(tiny_paper().rows["push"], cells=())
-    computed = Table(title="Table 2: bytes", rows={"push": without})
-    paper = dataclasses.replace(tiny_paper(), tables=(tiny_paper().tables[0], computed))
-    tables = {"Table 2: bytes": (msgspec.structs.replace(row_result("push", {1: 2000.0}), cells=()),)}
-    page = to_markdown(reproduction_page(paper, msgspec.structs.replace(result, tables=result.tables | tables), {}))
-
-    assert page.count("seeds a row, as stated.") == 1
-
-
-def test_what_must_be_said_of_data_is_said_once_with_what_has_read_it(result: Reproduction) -> None:
-    """Runs and computed rows are counted, a run of two cells once; what is the published data needs no word."""
-    said = {"digits": "another file than the published one"}
-    run = msgspec.structs.replace(RUN, data=said)
-    other = msgspec.structs.replace(RUN, run="tiny-digits/0005", data={"digits": "half of it"})
-    row = ComputedRow(row="a", what="", value=1.0, wall_s=1.0, code="abc", versions={}, data=said)
-    more = ((), (other,))
-    cells = [
-        msgspec.structs.replace(cell, runs=(run, *others)) for cell, others in zip(result.cells, more, strict=True)
-    ]
-    page = page_text(
-        msgspec.structs.replace(
-            result, cells=tuple(cells), computed=(row, row, msgspec.structs.replace(row, data={}))
-        )
-    )  # fmt: skip
-
-    both = "Data `digits` (1 run and 2 computed rows): another file than the published one."
-    assert page.count(both) == 2  # at the top, and with the machine
-    assert page.count("Data `digits` (1 run): half of it.") == 2
-    assert f"- {both}\n- Data `digits` (1 run): half of it." in page
-    assert "Data `digits`" not in page_text(result)
-
-
-def test_the_machine_is_named_with_the_instructions_that_round_its_sums(result: Reproduction) -> None:
-    """Where a line has them; others are of before they were noted."""
-    other = msgspec.structs.replace(RUN, instructions="AVX2", run="tiny-digits/0005")
-    cells = (result.cells[0], msgspec.structs.replace(result.cells[1], runs=(other,)))
-    page = page_text(msgspec.structs.replace(result, cells=cells))
-
-    assert "- A processor, 2 cores, 4 GB of memory\n- A processor (AVX2), 2 cores, 4 GB of memory\n" in page
+def test_the_row_of_a_cause_has_the_letters_of_code_in_html_too() -> None:
+    """As in Markdown."""
+    page = reproduction_page(tiny_paper(), PAGES["a cause without a share"], {})
+    assert "ASGD: Why: The rate. Row <code>push</code>: 2 kB (1 seed)." in to_html(page)
 
 
 def test_a_value_that_is_not_the_papers_does_not_stand_in_its_column() -> None:
@@ -352,51 +225,10 @@ def test_no_terminal_cuts_a_finding(result: Reproduction, width: int) -> None:
     assert max(map(len, stream.getvalue().splitlines())) <= width
 
 
-def test_a_run_of_two_cells_is_counted_once(result: Reproduction) -> None:
-    """Where two cells are one at the size that was asked for."""
-    page = page_text(result)
-
-    assert "1 run, in all 1 min 40 s" in page
-    assert "[runs.jsonl](tiny/runs.jsonl) has what each run was set to and every evaluation." in page
-
-
-def test_two_runs_may_have_one_name(result: Reproduction) -> None:
-    """Where they lay in two folders."""
-    other = msgspec.structs.replace(RUN, started="2026-11-20T12:00:00+00:00", wall_s=20.0)
-    cells = (result.cells[0], msgspec.structs.replace(result.cells[1], runs=(other,)))
-
-    assert "2 runs, in all 2 min 00 s" in page_text(msgspec.structs.replace(result, cells=cells))
-
-
-def test_the_commands_measure_the_same_sizes(result: Reproduction) -> None:
-    """Rows of the declared size need no option; the others say theirs."""
-    page = page_text(result)
-
-    assert "edgebed reproduce papers_of_mine:PAPER --resume --row push --scale 0.5 --seeds 1\n" in page
-    assert "edgebed reproduce papers_of_mine:PAPER --resume --row asgd" in page
-    assert lines(page, "edgebed run") == ["edgebed run a", "edgebed run b"]
-    assert "In the folder that has `scenarios/tiny`; each command" in page
-
-
-def test_a_page_can_be_made_of_nothing() -> None:
-    """It says so."""
-    empty = Reproduction(
-        paper="tiny",
-        tables={table.title: tuple(row_result(name, {}) for name in table.rows) for table in tiny_paper().tables},
-        cells=(),
-    )
-
-    page = page_text(empty)
-    assert "3 claims: 3 not run. " in page
-    assert "Nothing has been run yet." in page
-    assert "In a checkout of edgebed; each command" in page
-
-
 def test_the_page_names_nothing_of_this_machine(result: Reproduction) -> None:
     """Neither host nor home nor folder."""
     empty = Series.empty()
-    points = {"version": np.array([100, 200]), "accuracy": np.array([0.1, 0.9]), "t": np.array([1.0, 2.0])}
-    series = dataclasses.replace(empty, evaluations=dataclasses.replace(empty.evaluations, **points))
+    series = dataclasses.replace(empty, evaluations=evaluations([100, 200], [0.1, 0.9], t=np.array([1.0, 2.0])))
     page = to_markdown(reproduction_page(tiny_paper(), result, {"Accuracy over updates": {"asgd": [series]}}))
 
     assert "![Accuracy over updates](tiny/accuracy-over-updates.svg)" in page

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from edgebed.core import records
+from edgebed.core.measures.trial import compared_texts
 from edgebed.core.quantities import (
     bytes_text,
-    compared_texts,
     local_text,
     number_text,
     percent_text,
@@ -24,12 +24,12 @@ from edgebed.journal.accounts.ledger import Accounting, Ledger
 from edgebed.journal.series import Series
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.journal.troubles import Trouble
+from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.reports.live.progress import ProgressDisplay, line_every_s
 from edgebed.reports.run.brief import results_brief
 from edgebed.reports.run.report import write_report
 from edgebed.reports.run.sketch import accuracy_chart
 from edgebed.reports.writing.terminal import show
-from edgebed.running.results import load
 
 
 class Terminal(io.StringIO):
@@ -51,8 +51,9 @@ def plain_environment(monkeypatch):
 def status(updates=10, **others):
     """A status with the given figures."""
     return TrialStatus(
-        trial="asgd", state=others.pop("state", "running"), updates=updates, updates_per_s=98.7, accuracy=0.9321,
-        ingress_bytes=312_000, nodes_up=6, nodes_expected=6, elapsed_s=12.3, stop_updates=600, **others,
+        trial="asgd", state=others.pop("state", "running"), updates=updates, updates_per_s=98.7,
+        measured={"accuracy": 0.9321}, headline=ACCURACY, ingress_bytes=312_000, nodes_up=6,
+        nodes_expected=6, elapsed_s=12.3, stop_updates=600, **others,
     )  # fmt: skip
 
 
@@ -153,20 +154,15 @@ def test_an_expectation_not_met_is_named_when_the_trial_ends(make_sample_plan, s
 
 
 def test_the_results_are_plain_text_in_a_file(sample_run, monkeypatch):
-    """Table, chart, verdict and path, within as many columns as are asked for and without escape sequences."""
+    """Within as many columns as are asked for, but for the path, and without escape sequences."""
     monkeypatch.setenv("COLUMNS", "80")
     output = io.StringIO()
     show(results_brief(sample_run), Console(file=output, width=80))
     text = output.getvalue()
-    first_lines = text.splitlines()
 
     assert "\x1b" not in text
-    assert max(len(line) for line in first_lines if not line.startswith("run:")) <= 80
-    for part in (
-        "adacomp   97.00 %", "✓ asgd: final_accuracy 97.50 %, expected >= 90.00 %", "Both expectations are met.",
-        "x asgd", "o adacomp", "500 kB", "10 MB", "bytes up and down", f"run: {sample_run.path}",
-    ):  # fmt: skip
-        assert part in text
+    assert max(len(line) for line in text.splitlines() if not line.startswith("run:")) <= 80
+    assert f"run: {sample_run.path}" in text
 
 
 def test_the_chart_shows_every_trial_and_nothing_without_points(sample_run):
@@ -269,76 +265,19 @@ def print_plain(run, width=80, *, verbose=True):
     return output.getvalue()
 
 
-def test_a_run_that_was_interrupted_is_not_judged(tmp_path, make_sample_run, make_sample_entries):
-    """Nothing is red: what was not measured is said so, and so is the trial that did not begin."""
-    entries = [
-        *list(make_sample_entries())[:300],
-        (9.0, "controller", records.Ended(outcome="interrupted", reason="x")),
-    ]
-    run = make_sample_run(tmp_path, {"asgd": entries})
-    run.folder.write_manifest(seed=7, runtime="process", command=[], trials=["asgd", "adacomp"])
-    text = print_plain(load(run.path))
-
-    assert "– asgd: final_accuracy not measured, expected >= 90.00 %" in text
-    assert "✗ asgd: interrupted: x; accuracy " in text
-    assert "– did not begin: adacomp" in text
-    assert re.search(r"^adacomp +– ", text, re.MULTILINE)
-
-
-def test_warnings_and_notes_close_the_results(tmp_path, make_sample_run, make_sample_entries):
-    """A note of the controller in both trials is printed once, and is in the JSON."""
-    extra = [
-        (5.0, "controller", records.Note(text="Memory caps are not held.")),
-        (5.0, "controller", records.Node(name="edge-0", state="died", reason="killed by SIGKILL")),
-        (5.0, "edge-1", records.Note(text="a node's own")),
-    ]
+def test_all_notes_of_the_controller_are_in_the_json_and_shown_if_asked_for(
+    tmp_path, make_sample_run, make_sample_entries
+):
+    """Each once, though both trials have it; a node's own are in neither."""
+    notes = [f"Something else, {k}." for k in range(7)]
+    extra = [(5.0, "controller", records.Note(text=text)) for text in notes]
+    extra.append((5.0, "edge-1", records.Note(text="a node's own")))
     run = make_sample_run(tmp_path, {name: [*make_sample_entries(), *extra] for name in ("asgd", "adacomp")})
-    text = print_plain(run)
 
-    assert "! adacomp: 1 worker died, 0 missing" in text
-    assert "! adacomp: edge-0 died: killed by SIGKILL" in text
-    assert text.count("note: Memory caps are not held.") == 1
-    assert msgspec.json.decode(run.summary_json())["notes"] == ["Memory caps are not held."]
-
-
-def test_of_many_notes_the_first_are_shown(tmp_path, make_sample_run, make_sample_entries):
-    """And how many more there are, unless all are asked for."""
-    notes = [(5.0, "controller", records.Note(text=f"Something else, {k}.")) for k in range(7)]
-    run = make_sample_run(tmp_path, {"asgd": [*make_sample_entries(), *notes]})
-
-    assert "note: Something else, 4.\n2 more notes with --verbose\n" in print_plain(run, verbose=False)
-    assert "note: Something else, 6.\n" in print_plain(run, verbose=True)
-
-
-def test_notes_that_say_the_same_of_several_nodes_are_shown_once(tmp_path, make_sample_run, make_sample_entries):
-    """With how many there were; who came too late is no news. The JSON has them all."""
-    texts = [
-        *(f"refused edge-{k}~f00{k}: the code of edge-{k} (a) is not the controller's (b)" for k in range(3)),
-        "refused edge-1~ca11: the trial is over",
-        "7 records of phone-1 were lost on the way",
+    assert [line for line in print_plain(run).splitlines() if line.startswith("note: ")] == [
+        f"note: {text}" for text in notes
     ]
-    entries = [*make_sample_entries(), *((5.0, "controller", records.Note(text=text)) for text in texts)]
-    run = make_sample_run(tmp_path, {"asgd": entries})
-    text = print_plain(run)
-
-    assert [line for line in text.splitlines() if line.startswith("note: ")] == [
-        "note: refused edge-0~f000: the code of edge-0 (a) is not the controller's (b) (and 1 like it)",
-        "note: refused edge-2~f002: the code of edge-2 (a) is not the controller's (b)",
-        "note: 7 records of phone-1 were lost on the way",
-    ]
-    assert msgspec.json.decode(run.summary_json())["notes"] == texts
-
-
-def test_the_start_up_takes_two_lines_that_fit(tmp_path, make_sample_run, make_sample_entries):
-    """Each begins with its trial, and none is broken or padded."""
-    names = ("server", "evaluator", "edge-0", "edge-1", "phone-0", "phone-1")
-    ready = (0.5, "controller", records.Trial(scenario="s", trial="t", seed=1, runtime="docker", nodes=6, parameters=1))
-    joins = [(0.1, "controller", records.Node(name=name, state="joined")) for name in names]
-    updates = [line for line in make_sample_entries() if isinstance(line[2], records.Update)]
-    text = print_plain(make_sample_run(tmp_path, {"asgd": [*joins, ready, *updates]}))
-
-    assert "asgd: 6 nodes started in 0.10 s, joined in 0.10 s, ready in 0.50 s\n" in text
-    assert "\nasgd: every worker had an accepted update after " in text
+    assert msgspec.json.decode(run.summary_json())["notes"] == notes
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -18,7 +18,8 @@ def evaluated(up, accuracy, down=None):
     empty, up = Series.empty(), np.array(up, dtype=np.int64)
     evaluations = dataclasses.replace(
         empty.evaluations, t=np.arange(len(up)) * 1.0, version=np.arange(len(up)), ingress_bytes=up, bits=8 * up,
-        accuracy=np.array(accuracy, dtype=np.float64), loss=np.ones(len(up)), final=np.arange(len(up)) == len(up) - 1,
+        measured={"accuracy": np.array(accuracy, dtype=np.float64), "loss": np.ones(len(up))},
+        final=np.arange(len(up)) == len(up) - 1,
         egress_bytes=3.0 * up if down is None else np.array(down, dtype=np.float64),
     )  # fmt: skip
     return dataclasses.replace(empty, evaluations=evaluations)
@@ -58,7 +59,7 @@ def ends_missing(series):
     """Which of the first and the last evaluation have no mark at their place, on axes that the data fill."""
     chart = accuracy_chart({"asgd": series}, columns=COLUMNS)
     found, height, width = marks(chart)
-    x, y = np.log10(series.evaluations.traffic_bytes), series.evaluations.accuracy
+    x, y = np.log10(series.evaluations.traffic_bytes), series.evaluations.values
     row_of = (y.max() - y) / (y.max() - y.min()) * (height - 1)
     scale = (width - 1) / (x.max() - x.min())
     drawn = [math.log10(size) - column / scale for column, size in ticks(chart)]  # where each tick lets the axis begin

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from any_update import ANY_UPDATE
 from controlled_fleet import Fleet
+from evaluated import MEASURES
 from node_plans import know_all, plan_of_role
 from staged_world import World
 
@@ -68,7 +69,7 @@ def make_plan() -> Callable[..., Plan]:
             plan_node("evaluator", "evaluator", evaluate_every_updates=2),
             *(plan_node(f"edge-{k}", "worker") for k in range(num_workers)),
         )
-        return Plan(scenario="test", trial="asgd", question="", seed=1, nodes=nodes, **fields)
+        return Plan(scenario="test", trial="asgd", question="", seed=1, measures=MEASURES, nodes=nodes, **fields)
 
     return make
 

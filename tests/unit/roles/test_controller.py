@@ -1,6 +1,7 @@
 """The controller brings the nodes up together, ends the trial for one reason, and says so exactly once."""
 
 import pytest
+from evaluated import evaluation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,7 +38,7 @@ FINISHED = records.Finished(version=10, reason="10 updates were applied")
 
 def evaluated(accuracy, version=5, *, final=False):
     """An evaluation."""
-    return records.Evaluated(version=version, accuracy=accuracy, loss=1.0, final=final)
+    return evaluation(version=version, accuracy=accuracy, loss=1.0, final=final)
 
 
 def end_all(fleet):

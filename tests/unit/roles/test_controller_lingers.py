@@ -1,8 +1,8 @@
 """The end of a trial that Prometheus watches: nodes may serve their last metrics, and are waited for so much longer."""
 
 import pytest
+from evaluated import evaluation
 
-from edgebed.core import records
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller
 from edgebed.roles.control.ending import GRACE_S
@@ -29,7 +29,7 @@ def lingers(effects):
 
 def test_nodes_may_linger_and_grace_begins_afterwards(controller, received):
     """A node that waits for its last scrape is not taken for dead."""
-    final = records.Evaluated(version=10, accuracy=0.9, loss=0.3, final=True)
+    final = evaluation(version=10, accuracy=0.9, loss=0.3, final=True)
     effects = controller.handle(received(messages.Report(sender="evaluator", first=0, records=((1.0, final),))), 1.0)
 
     assert lingers(effects) == [21.0] * len(controller.members)
@@ -46,7 +46,7 @@ def test_who_interrupts_a_run_does_not_wait_for_prometheus(controller):
 
 def test_who_interrupts_while_nodes_linger_ends_that(controller, received):
     """They are told to stop once more; what the trial came to stays."""
-    final = records.Evaluated(version=10, accuracy=0.9, loss=0.3, final=True)
+    final = evaluation(version=10, accuracy=0.9, loss=0.3, final=True)
     controller.handle(received(messages.Report(sender="evaluator", first=0, records=((1.0, final),))), 1.0)
 
     assert lingers(controller.handle(Interrupted(), 2.0)) == [0.0] * len(controller.members)

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from evaluated import evaluation
 
 from edgebed.core import records
 from edgebed.roles.control.admission import Admission, NodeInputs
@@ -28,7 +29,7 @@ def members(make_plan):
 
 def accuracy(value, version=7):
     """A measurement of the model."""
-    return records.Evaluated(version=version, accuracy=value, loss=0.1)
+    return evaluation(version=version, accuracy=value, loss=0.1)
 
 
 def test_a_change_of_state_is_journaled_once_and_only_who_is_there_is_sent_to(members):
@@ -96,8 +97,8 @@ def test_what_an_evaluator_that_was_away_did_not_measure_is_noted_once(make_plan
     """When its next life has measured for the first time; a version that is measured late is missing as well."""
     nodes = (make_node("server", "server"), make_node("evaluator", "evaluator", evaluate_every_updates=10))
     evaluations = Evaluations(msgspec.structs.replace(make_plan(), nodes=nodes), last)
-    found = evaluations.measured(9.0, records.Evaluated(version=version, accuracy=0.5, loss=1.0), 2)
-    again = evaluations.measured(9.9, records.Evaluated(version=version + 30, accuracy=0.5, loss=1.0), 2)
+    found = evaluations.measured(9.0, evaluation(version=version, accuracy=0.5, loss=1.0), 2)
+    again = evaluations.measured(9.9, evaluation(version=version + 30, accuracy=0.5, loss=1.0), 2)
 
     assert [note.record.text for note in found] == [f"{missing} not made: the evaluator was away"] * bool(missing)
     assert again == []
@@ -108,7 +109,7 @@ def test_of_evaluations_by_time_it_is_noted_how_many_were_not_made(make_plan, ma
     """The one that comes late is one of those that were due."""
     nodes = (make_node("server", "server"), make_node("evaluator", "evaluator", evaluate_every_s=2.0))
     evaluations = Evaluations(msgspec.structs.replace(make_plan(), nodes=nodes), (3.0, 20))
-    found = evaluations.measured(time_s, records.Evaluated(version=50, accuracy=0.5, loss=1.0), 2)
+    found = evaluations.measured(time_s, evaluation(version=50, accuracy=0.5, loss=1.0), 2)
 
     assert [note.record.text.partition(" ")[0] for note in found] == [str(missing)] * bool(missing)
 

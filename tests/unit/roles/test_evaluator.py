@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from evaluated import evaluation
 
-from edgebed.core.records import Diverged, Evaluated
+from edgebed.core.records import Diverged
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import (
     Compute,
@@ -32,8 +33,8 @@ def pull(at_version):
 
 def evaluated(version, *, final=False):
     """The event that a model was measured, and the record of it."""
-    record = Evaluated(version=version, accuracy=0.5, loss=1.0, final=final)
-    return Computed(EvaluationResult(version, final, 0.5, 1.0)), Journal(record)
+    record = evaluation(version=version, accuracy=0.5, loss=1.0, final=final)
+    return Computed(EvaluationResult(version, final, record.sums)), Journal(record)
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_a_loss_that_is_not_finite_has_its_tensor(by_updates, received):
         by_updates.handle(
             received(Model(sender="server", version=version, final=False, tensors=(tensor,)), frames), 0.0
         )
-        effects = by_updates.handle(Computed(EvaluationResult(version, False, 0.5, loss)), 0.0)
+        effects = by_updates.handle(Computed(EvaluationResult(version, False, {"loss": (loss, 1.0)})), 0.0)
         said += [effect.record for effect in effects if isinstance(effect, Journal)]
 
     assert [record for record in said if isinstance(record, Diverged)] == [

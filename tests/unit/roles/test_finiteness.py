@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from local_runs import ran
 
 from edgebed.algorithms.local_work import local_steps
 from edgebed.core.plan import TensorLayout
@@ -60,6 +61,6 @@ def test_of_several_local_steps_the_first_that_is_not_finite_is_named():
         lambda theta, _: (np.full(7, np.nan if theta[0] < 1.0 else 1.0, "f4"), next(losses)), LAYOUT
     )
     work = local_steps.LocalWork(local_steps.Config(steps=3))
-    work.run(watched, FINE, [np.zeros(1, np.int64)] * 3)
+    ran(work, watched, FINE, [np.zeros(1, np.int64)] * 3)
 
     assert watched.found == NotFinite("loss")

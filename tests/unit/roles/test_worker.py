@@ -96,7 +96,7 @@ def test_a_refusal_ends_the_worker_and_is_journalled(code, worker, received):
 
 
 @pytest.mark.parametrize(
-    "event", [Disconnected("x"), Computed(EvaluationResult(1, False, 0.5, 1.0))], ids=["disconnected", "other"]
+    "event", [Disconnected("x"), Computed(EvaluationResult(1, False, {}))], ids=["disconnected", "other"]
 )
 def test_what_no_worker_can_be_sent_is_a_bug(event, worker, received):
     """Nobody connects to it, it evaluates nothing, and the shell itself handles `stop`."""

@@ -4,10 +4,11 @@ import time
 from collections import deque
 
 import pytest
+from evaluated import MEASURES, evaluation
 from node_plans import plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import Injection, Method, Part, Plan, Task
+from edgebed.core.plan import Injection, Plan
 from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
@@ -78,14 +79,8 @@ class Unheard:
 @pytest.fixture
 def shell(tmp_path):
     """A controller with a server, an evaluator and two workers, the first of which is there."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    nodes = tuple(
-        plan_of_role(node=name, role=role, device_class=role, seed=1, task=task, method=method)
-        for name, role in ROLES.items()
-    )
-    plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=nodes)
+    nodes = tuple(plan_of_role(node=name, role=role) for name, role in ROLES.items())
+    plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=nodes, measures=MEASURES)
     heart = Controller(plan, Admission(plan, lambda _: NodeInputs()), "test")
     events = []
     handle = heart.handle
@@ -164,7 +159,7 @@ def test_a_checkpoint_of_a_server_that_is_gone_is_not_kept(shell):
 @pytest.mark.parametrize(
     ("said", "name"),
     [
-        (records.Evaluated(version=1, accuracy=0.999, loss=0.0, final=True), "Evaluated"),
+        (evaluation(version=1, accuracy=0.999, loss=0.0, final=True), "Evaluated"),
         (records.Update(worker="edge-1", incarnation=1, step=0, version=1, base=0, staleness=0, entries=1, bits=1,
                         bytes=1, loss=0.0), "Update"),
         (records.Finished(version=1, reason="so I say"), "Finished"),

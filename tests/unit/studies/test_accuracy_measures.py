@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from chen2019.paper import PAPER as CHEN_2019
+from evaluated import evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.journal.series import Evaluations
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToAccuracy, best_accuracy, moving_average, reach
 from edgebed.studies.papers.measuring import accuracy, difference, ratio, resolution, times, updates_to
@@ -19,11 +19,10 @@ WINDOWS = st.integers(1, 8)
 def evaluated(accuracies, every=100, push_bytes=10):
     """Evaluations after 0, `every`, ... updates; a second is 50 updates."""
     version = np.arange(len(accuracies)) * every
-    return Evaluations(
-        t=version / 50, version=version, accuracy=np.array(accuracies, dtype=np.float64),
-        loss=np.zeros(len(version)), final=np.zeros(len(version), dtype=np.bool_), ingress_bytes=version * push_bytes,
-        egress_bytes=version * 3.0 * push_bytes, bits=8 * version * push_bytes,
-    )  # fmt: skip
+    passed = version * push_bytes
+    return evaluations(
+        version, accuracies, t=version / 50, ingress_bytes=passed, egress_bytes=3.0 * passed, bits=8 * passed
+    )
 
 
 @given(ACCURACIES, WINDOWS)

@@ -5,12 +5,13 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from evaluated import evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
 from edgebed.core.errors import ScenarioError
-from edgebed.journal.series import Evaluations, Series, Updates
+from edgebed.journal.series import Series, Updates
 from edgebed.studies.agreement.agreement import (
     Agreement,
     Judgement,
@@ -39,12 +40,11 @@ def series_of(
         staleness=staleness, entries=entries, bits=64 * entries, bytes=sizes, loss=zeros.astype(float),
         ingress_bytes=np.cumsum(sizes), egress_bytes=counts * 1e5,
     )  # fmt: skip
-    evaluations = Evaluations(
-        t=versions / 30, version=versions, accuracy=np.concatenate([[0.1], accuracy]), loss=np.zeros(len(versions)),
-        final=versions == versions[-1], ingress_bytes=versions * 10_000, egress_bytes=versions * 1e5,
-        bits=versions * 80_000,
+    measured = evaluations(
+        versions, np.concatenate([[0.1], accuracy]), t=versions / 30, final=versions == versions[-1],
+        ingress_bytes=versions * 10_000, egress_bytes=versions * 1e5, bits=versions * 80_000,
     )  # fmt: skip
-    return Series(updates=updates, evaluations=evaluations, finished_t=float(updates.t[-1]))
+    return Series(updates=updates, evaluations=measured, finished_t=float(updates.t[-1]))
 
 
 def drawn(runtime: str, seed: int) -> Series:
@@ -88,9 +88,9 @@ def accuracy_changed(make: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Ch
     """Changes the accuracy, given it and the versions."""
 
     def change(series: Series) -> Series:
-        evaluations = series.evaluations
-        accuracy = make(evaluations.accuracy, evaluations.version)
-        return dataclasses.replace(series, evaluations=dataclasses.replace(evaluations, accuracy=accuracy))
+        found = series.evaluations
+        measured = found.measured | {"accuracy": make(found.values, found.version)}
+        return dataclasses.replace(series, evaluations=dataclasses.replace(found, measured=measured))
 
     return change
 
@@ -205,10 +205,9 @@ def test_numbers_are_those_that_the_definitions_give() -> None:
 def test_versions_that_one_run_has_not_evaluated_are_left_out_of_all() -> None:
     """A busy evaluator skips some; they are counted."""
     runs = {runtime: {seed: drawn(runtime, seed) for seed in (1, 2)} for runtime in ("simulation", "process")}
-    evaluations = runs["process"][2].evaluations
-    kept = np.arange(len(evaluations)) % 2 == 0
-    fewer = {each.name: getattr(evaluations, each.name)[kept] for each in dataclasses.fields(evaluations)}
-    runs["process"][2] = dataclasses.replace(runs["process"][2], evaluations=Evaluations(**fewer))
+    found = runs["process"][2].evaluations
+    kept = np.arange(len(found)) % 2 == 0
+    runs["process"][2] = dataclasses.replace(runs["process"][2], evaluations=found.at(kept))
     found = agreement("adacomp", runs)
 
     assert [version.version for version in found.versions] == list(range(200, 2001, 200))

@@ -19,9 +19,9 @@ from edgebed.reports.writing.markdown import to_markdown
 from edgebed.running.results import Trial
 from edgebed.running.run import without_report
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size
-from edgebed.studies.cells.result_cache import EMPTY, FILE, ResultCache, _line, read_runs
+from edgebed.studies.cells.result_cache import EMPTY, FILE, PARTS, ResultCache, _line, read_runs
 from edgebed.studies.cells.running_cells import CellRunner
-from edgebed.studies.finished import FinishedTrial, columns_of, evaluations_of
+from edgebed.studies.finished import PASSED, FinishedTrial, columns_of, evaluations_of
 from edgebed.studies.json_lines import read_lines, write_lines
 from edgebed.studies.reproduction.analytic_rows import FILE as COMPUTED_FILE
 from edgebed.studies.reproduction.analytic_rows import _row
@@ -77,7 +77,9 @@ def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells
     line = msgspec.json.decode(text)
     assert line["summary"]["updates"]
     assert not [name for name, value in line["summary"].items() if value is None]
-    line["summary"] |= {name: empty for name, empty in EMPTY.items() if name not in line["summary"]}
+    line["summary"] |= {
+        name: empty for name, empty in EMPTY.items() if name not in {**line["summary"], **PARTS, "steps_min": 0}
+    }
     file.write_bytes(msgspec.json.encode(line) + b"\n")
 
     assert said_of(cells, tmp_path / "none", file) == (first, [])
@@ -324,19 +326,21 @@ def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) 
     """Bit for bit, but for a loss, which has eight digits; one that is not finite is none."""
     folder = completed_run(cells, RUN, tmp_path / "runs")
     trial = FinishedTrial.of(Trial(folder.trial("adacomp")))
-    wanted = dataclasses.replace(trial.evaluations, loss=np.array([np.inf, 0.1 + 0.2]))
+    measured = trial.evaluations.measured | {"loss": np.array([np.inf, 0.1 + 0.2])}
+    wanted = dataclasses.replace(trial.evaluations, measured=measured)
     read = evaluations_of(msgspec.json.decode(msgspec.json.encode(columns_of(wanted))))
 
-    for field in dataclasses.fields(wanted):
-        column, again = getattr(wanted, field.name), getattr(read, field.name)
-        kept = np.array([np.nan, 0.3]) if field.name == "loss" else column
-        assert column.dtype == again.dtype
-        np.testing.assert_array_equal(again, kept)
+    assert read.measures == wanted.measures
+    for name in (*PASSED, "measured"):
+        column, again = getattr(wanted, name), getattr(read, name)
+        kept = measured | {"loss": np.array([np.nan, 0.3])} if name == "measured" else column
+        np.testing.assert_equal(again, kept)
+        assert name == "measured" or column.dtype == again.dtype
 
 
 def with_exchanges(columns: dict[str, Any], kept: dict[str, Any]) -> bytes:
     """A line with these columns of exchanges."""
-    return msgspec.json.encode(kept | {"summary": kept["summary"] | {"exchanges": columns}})
+    return msgspec.json.encode(kept | {"summary": kept["summary"] | {"exchanges": columns, "steps_min": 1}})
 
 
 def test_exchanges_are_written_as_columns(cells: PaperCells, tmp_path: Path) -> None:
@@ -354,7 +358,7 @@ def test_exchanges_are_written_as_columns(cells: PaperCells, tmp_path: Path) -> 
     said_of(cells, tmp_path / "none", file)
 
     assert msgspec.json.decode(file.read_bytes())["summary"]["exchanges"] == columns
-    assert list(map(msgspec.structs.asdict, ResultCache(cells, file).trial(RUN).summary.exchanges)) == exchanges
+    assert list(map(msgspec.structs.asdict, ResultCache(cells, file).trial(RUN).summary.shards.exchanges)) == exchanges
 
 
 @pytest.mark.parametrize(

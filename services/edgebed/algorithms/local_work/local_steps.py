@@ -12,14 +12,14 @@ added up step by step, and so is right where it is far smaller than the model.
 Shapes: n parameters, b examples in a mini-batch.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from edgebed.algorithms.local_work.gradient_step import Gradient
+from edgebed.algorithms.compressor import Floats, StepContext
+from edgebed.algorithms.local_work import base
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +50,10 @@ class Config:
             raise ValueError(f"proximal: {self.proximal:g} is below 0")
 
 
-class LocalWork:
-    """What a worker does between a pull and a push."""
+class LocalWork(base.LocalWork):
+    """How far the steps went is pushed."""
 
-    def __init__(self, config: Config, is_buffer: NDArray[np.bool_] | None = None) -> None:
-        """`is_buffer` (n,): where the vector holds buffers, which are no parameters; None: nowhere."""
-        self.config = config
-        self.is_buffer = is_buffer
+    config: Config
 
     def batches(self, examples: int, batch_size: int) -> int:
         """Return the mini-batches between a pull and a push, for a worker with `examples` examples."""
@@ -68,12 +65,18 @@ class LocalWork:
         return 3.0 + (self.config.momentum > 0.0) + (self.config.proximal > 0.0)
 
     def run(
-        self, gradient: Gradient, theta: NDArray[np.float32], batches: Sequence[NDArray[np.int64]]
-    ) -> tuple[NDArray[np.float32], float]:
+        self,
+        gradient: base.Gradient,
+        vectors: Mapping[str, Floats],
+        batches: Sequence[base.Batch],
+        memory: None,
+        at: StepContext,
+    ) -> base.Done:
         """Return how far the steps went in all, and the mean loss before them."""
         alpha, m, mu = (
             np.float32(each) for each in (self.config.learning_rate, self.config.momentum, self.config.proximal)
         )
+        theta = vectors[base.MODEL]
         gone, velocity = np.zeros_like(theta), np.zeros_like(theta)
         losses = []
         for batch in batches:
@@ -82,4 +85,4 @@ class LocalWork:
             velocity = m * velocity + pull if self.config.momentum else pull
             gone += alpha * velocity if self.is_buffer is None else np.where(self.is_buffer, slope, alpha * velocity)
             losses.append(loss)
-        return gone, float(np.mean(losses))
+        return base.one(gone, float(np.mean(losses)))

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.compressor import Floats, StepContext
+from edgebed.algorithms.local_work.base import MODEL, Batch, Done, LocalWork
+
 SMALL, LARGE = 64, 100_000
 """Parameters that local work is tried with: to see what it does, and to see what it holds."""
 EXAMPLES = 2
@@ -22,20 +25,20 @@ def gradient(theta: NDArray[np.float32], batch: NDArray[np.int64]) -> tuple[NDAr
     return slope, float(slope[0])
 
 
-def ran(work: Any, batch_size: int) -> tuple[NDArray[np.float32], float]:
-    """Return what `work` pushes of a small model, and its loss; it may not write to what it is given."""
-    pushed: tuple[NDArray[np.float32], float] = work.run(gradient, *_given(work, SMALL, batch_size))
-    return pushed
+def ran(work: LocalWork, batch_size: int, memory: Any = None, step: int = 0) -> Done:
+    """Return what `work` makes of a small model; it may not write to what it is given."""
+    return work.run(gradient, *_given(work, SMALL, batch_size), memory, StepContext(key=step, step=step))
 
 
-def copies_held(work: Any, batch_size: int) -> float:
+def copies_held(work: LocalWork, batch_size: int) -> float:
     """Return how often the model is in memory while `work` runs, at most, beside the model and one gradient."""
     given, was_tracing = _given(work, LARGE, batch_size), tracemalloc.is_tracing()
     tracemalloc.start()
-    tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
     try:
-        work.run(gradient, *given)
+        memory = work.run(gradient, *given, None, StepContext(key=0)).memory
+        tracemalloc.reset_peak()
+        work.run(gradient, *given, memory, StepContext(key=1, step=1))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         if not was_tracing:
@@ -43,7 +46,7 @@ def copies_held(work: Any, batch_size: int) -> float:
     return max(0.0, (peak - before) / (4 * LARGE) - 1.0)
 
 
-def _given(work: Any, size: int, batch_size: int) -> tuple[NDArray[np.float32], list[NDArray[np.int64]]]:
+def _given(work: LocalWork, size: int, batch_size: int) -> tuple[dict[str, Floats], list[Batch]]:
     """Return a model of so many parameters, and mini-batches, as a worker is given them."""
     theta = np.linspace(-1.0, 1.0, size, dtype=np.float32)
     count = work.batches(EXAMPLES * batch_size, batch_size)
@@ -51,16 +54,16 @@ def _given(work: Any, size: int, batch_size: int) -> tuple[NDArray[np.float32], 
     theta.flags.writeable = False
     for batch in batches:
         batch.flags.writeable = False
-    return theta, batches
+    return {MODEL: theta}, batches
 
 
-def memory_of(work: Any) -> dict[str, Any]:
+def attributes_of(work: LocalWork) -> dict[str, Any]:
     """Return plain values by attribute, which are equal where all that the attribute leads to is as it was."""
-    return {name: _plain(value, ()) for name, value in getattr(work, "__dict__", {}).items()}
+    return {name: plain(value) for name, value in vars(work).items()}
 
 
-def _plain(value: Any, above: Sequence[int]) -> Any:
-    """`above` are the ids of what leads to the value."""
+def plain(value: Any, above: Sequence[int] = ()) -> Any:
+    """Return what is equal where all that the value leads to is; `above` are the ids of what leads to it."""
     if id(value) in above:
         return None
     inside = (*above, id(value))
@@ -69,9 +72,9 @@ def _plain(value: Any, above: Sequence[int]) -> Any:
     if isinstance(value, np.random.Generator):
         return repr(value.bit_generator.state)
     if isinstance(value, dict):
-        return [(repr(key), _plain(each, inside)) for key, each in value.items()]
+        return [(repr(key), plain(each, inside)) for key, each in value.items()]
     if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(each, inside) for each in value]
+        return [plain(each, inside) for each in value]
     if isinstance(value, bool | int | float | complex | str | bytes | None):
         return repr(value)
-    return type(value).__name__, _plain(getattr(value, "__dict__", {}), inside)
+    return type(value).__name__, plain(getattr(value, "__dict__", {}), inside)

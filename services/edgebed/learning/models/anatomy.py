@@ -22,7 +22,7 @@ from edgebed.core.plan import Method, Task
 from edgebed.learning import weights
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.footprint import kept_bytes
-from edgebed.learning.models.losses import loss_of
+from edgebed.learning.objectives.registry import objective_of
 from edgebed.learning.shards.building import PROBE, shapes_of, task_layers
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
 
@@ -96,14 +96,14 @@ def gradient_operations(task: Task) -> int:
     They are those of the task's own model, whatever it is made of. Uncountable where it has no product that torch has a
     formula for, or where its code does not run while it is watched.
     """
-    products = _Products()
+    products, objective = _Products(), objective_of(task.loss, task.python_path)
     with torch.random.fork_rng(devices=[]), _without_onednn():
         model = models.build_for(task).train()
         trained = [each.tensor for each in weights.trained(model) if each.is_parameter]
         labels = torch.zeros(PROBE, dtype=torch.int64)
         try:
             with products, torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-                loss = loss_of(task.loss, model(torch.zeros(PROBE, *task.input_shape)), labels)
+                loss = objective.loss(model(torch.zeros(PROBE, *task.input_shape)), labels)
                 torch.autograd.grad(loss, trained, materialize_grads=True)
         except Exception as error:
             raise Uncountable(imports.reason(error)) from error

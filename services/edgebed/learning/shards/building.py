@@ -19,6 +19,7 @@ from edgebed.core.plan import Method, NodePlan, Task, TensorLayout
 from edgebed.learning import torch_device, weights
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.layers import joined, layers_of
+from edgebed.learning.objectives.registry import objective_of
 from edgebed.learning.optimizers import Optimizer, optimizer
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
 from edgebed.learning.shards.module_networks import ModuleNetworks
@@ -91,7 +92,7 @@ def shard_network(
     return ShardNetwork(
         own,
         replace(optimizer_of(method), every=every, is_frozen=shard.frozen),
-        loss=task.loss,
+        objective=objective_of(task.loss, task.python_path),
         gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
         head=head,
         input_module=input_module,

@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from edgebed.algorithms.layerwise.rule import BatchPart
-from edgebed.core.plan import Loss, TensorLayout
+from edgebed.core.plan import TensorLayout
 from edgebed.learning import torch_device
-from edgebed.learning.models.losses import loss_of
+from edgebed.learning.objectives.classification import CrossEntropy
+from edgebed.learning.objectives.objective import Objective
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.shards.predictor import Predictor
@@ -52,7 +53,7 @@ class ShardNetwork:
         layers: nn.Sequential,
         optimizer: Optimizer,
         *,
-        loss: Loss = "cross-entropy",
+        objective: Objective = CrossEntropy(),  # noqa: B008 # it has no state
         gradient_module: GradientModule | None = None,
         head: LocalHead | None = None,
         input_module: InputModule | None = None,
@@ -76,7 +77,7 @@ class ShardNetwork:
         self.input_module = Trained(input_module, input_optimizer or beside, device) if input_module else None
         self._beginning = [part.weights() for part in self.trained[1:]]
         """Initial weights of the networks beside the layers."""
-        self.loss = loss
+        self.objective = objective
         self.device = device
         self.key = key
         self.layout = layout
@@ -109,7 +110,7 @@ class ShardNetwork:
         """
         passed = self.passes[at]
         scores = passed.outputs.detach().requires_grad_()
-        loss = share * loss_of(self.loss, scores, passed.labels)
+        loss = share * self.objective.loss(scores, passed.labels)
         (gradient,) = torch.autograd.grad(loss, scores)
         return torch_device.to_numpy(gradient), loss.item()
 
@@ -141,7 +142,7 @@ class ShardNetwork:
         assert self.head is not None
         passed = self.passes[at]
         outputs = passed.outputs.detach().requires_grad_()
-        loss = loss_of(self.loss, self.head(outputs), passed.labels)
+        loss = self.objective.loss(self.head(outputs), passed.labels)
         gradient, *gradients = torch.autograd.grad(loss, [outputs, *self.head.parameters])
         self.head.step(gradients)
         return torch_device.to_numpy(gradient), loss.item()

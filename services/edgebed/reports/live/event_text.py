@@ -8,6 +8,7 @@ from typing import Any
 
 from edgebed.core import records
 from edgebed.core.console import quoted
+from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.core.quantities import (
     bytes_text,
     count_text,
@@ -18,6 +19,7 @@ from edgebed.core.quantities import (
     seconds_text,
 )
 from edgebed.core.recorded.measured import SLEW_SHOWN
+from edgebed.learning.objectives.registry import declared
 
 
 def event_text(record: records.Record) -> str:
@@ -95,8 +97,7 @@ def _evaluated(record: records.Evaluated) -> str:
     which = "final evaluation" if record.final else "evaluation"
     return _listed(
         f"{which} of update {record.version:,}",
-        f"accuracy {percent_text(record.accuracy)}",
-        f"loss {number_text(record.loss)}",
+        *(each.told(record.measured.get(each.name)) for each in declared(record.sums)),
     )
 
 
@@ -158,9 +159,10 @@ def _link(record: records.Link) -> str:
         _if(record.cut, "cut"),
         _direction("up", record.uplink_asked, record.uplink_held),
         _direction("down", record.downlink_asked, record.downlink_held),
-        _if(record.latency_s, f"latency {seconds_text(record.latency_s)}"),
-        _if(record.jitter_s, f"jitter {seconds_text(record.jitter_s)}"),
-        _if(record.loss, f"loss {percent_text(record.loss)}"),
+        *(
+            _if(getattr(record, each.field), f"{each.key} {each.seen_text(getattr(record, each.field))}")
+            for each in IMPAIRMENTS
+        ),
         _if(record.problem, f"not as asked: {record.problem}"),
         _if(record.differed, f"{record.differed:,} looks differed: {'; '.join(record.differences)}"),
     )

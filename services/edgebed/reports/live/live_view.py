@@ -19,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from edgebed.core.console import quoted
-from edgebed.core.quantities import bytes_text, count_text, number_text, percent_text, seconds_text
+from edgebed.core.quantities import bytes_text, count_text, number_text, seconds_text
 from edgebed.journal.trial_state import ClassStatus, TrialStatus, is_up
 from edgebed.journal.troubles import Trouble
 from edgebed.reports.live.pace import Times, share_of
@@ -62,7 +62,7 @@ def figures_of(status: TrialStatus, times: Times) -> dict[str, str]:
     figures = {
         "updates": f"{status.updates:,}{target} updates",
         "rate": "" if status.updates_per_s is None else f"{number_text(status.updates_per_s)} {_unit(status)}",
-        "accuracy": f"accuracy {percent_text(status.accuracy)}",
+        "measured": status.headline.told(status.measured.get(status.headline.name)) if status.headline else "",
         "up": "" if status.ingress_bytes is None else f"{bytes_text(status.ingress_bytes)} up",
         "nodes": f"{status.nodes_up}/{status.nodes_expected} nodes up",
         "time": f"{seconds_text(status.elapsed_s)}{limit}{' of virtual time' if status.is_virtual else ''}",

@@ -134,7 +134,7 @@ def _before_faults(level: Level, trials: Sequence[Trial]) -> Iterator[str]:
 def _speeds(trials: Sequence[Trial]) -> str:
     """Steps a second of shards, the fastest trial first, and what held up each."""
     rates: Mapping[str, float] = {
-        trial.name: trial.summary.steps_per_s for trial in trials if trial.summary.steps_per_s is not None
+        trial.name: rate for trial in trials if (rate := trial.summary.value("steps_per_s")) is not None
     }
     ranked = sorted(rates, key=lambda name: -rates[name])
     texts = []
@@ -147,7 +147,7 @@ def _speeds(trials: Sequence[Trial]) -> str:
 
 def _accuracies(measured: Mapping[str, Evaluations]) -> str:
     """The final accuracy of each trial with its best, the highest first; a dash where it came to no end."""
-    known = {name: (each.final_accuracy, best_accuracy(each)) for name, each in measured.items()}
+    known = {name: (each.final_value, best_accuracy(each)) for name, each in measured.items()}
     ranked = sorted(known, key=lambda name: [-(accuracy or 0.0) for accuracy in known[name]])
     texts = [f"{name} {percent_text(known[name][0])} ({percent_text(known[name][1])})" for name in ranked[:NAMED_MAX]]
     return f"Final accuracy (best): {', '.join(texts)}." if texts else ""

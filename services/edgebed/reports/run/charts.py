@@ -151,7 +151,7 @@ def _over_work(title: str, trials: Trials, over: str, factors: Mapping[str, floa
             evaluations = series.evaluations
             if len(evaluations):
                 x = factors[name] * evaluations.version
-                axes.plot(x, evaluations.accuracy, label=name, **line_style(index, len(evaluations)))
+                axes.plot(x, evaluations.values, label=name, **line_style(index, len(evaluations)))
         axes.set_xlabel(AXES[over])
         accuracy_axis(axes)
 
@@ -162,7 +162,7 @@ def _over_bytes(title: str, trials: Trials, over: str) -> Chart:
     def plot(axes: Axes, trials: Trials) -> None:
         low, high = np.inf, 0.0
         for index, (name, series) in enumerate(trials.items()):
-            x, y = bytes_of(series.evaluations, over), series.evaluations.accuracy
+            x, y = bytes_of(series.evaluations, over), series.evaluations.values
             seen = x > 0  # The evaluation of the initial model has no place on a logarithmic axis.
             if seen.any():
                 axes.plot(x[seen], y[seen], label=name, **line_style(index, int(seen.sum())))
@@ -200,7 +200,7 @@ def _accuracy_over_time(axes: Axes, trials: Trials) -> None:
     for index, (name, series) in enumerate(trials.items()):
         evaluations = series.evaluations
         if len(evaluations):
-            axes.plot(evaluations.t, evaluations.accuracy, label=name, **line_style(index, len(evaluations)))
+            axes.plot(evaluations.t, evaluations.values, label=name, **line_style(index, len(evaluations)))
     axes.set_xlabel(AXES["time"])
     accuracy_axis(axes)
 

@@ -38,7 +38,7 @@ def accuracy_chart(
     is_known = all(np.isfinite(each.egress_bytes).all() for each in measured.values())
     curves: dict[str, list[tuple[float, float]]] = {}
     for name, each in measured.items():
-        x, y = each.traffic_bytes if is_known else each.ingress_bytes, each.accuracy
+        x, y = each.traffic_bytes if is_known else each.ingress_bytes, each.values
         seen = (x > 0) & np.isfinite(y)  # The initial model has cost nothing and has no place on a logarithmic axis.
         if seen.any():
             curves[name] = list(zip(np.log10(x[seen]).tolist(), (100 * y[seen]).tolist(), strict=True))

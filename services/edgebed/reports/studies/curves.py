@@ -80,7 +80,7 @@ def _line(
     evaluations: Evaluations, over: Over, window: int, examples_per_update: float | None
 ) -> tuple[Floats, Floats]:
     """Where a trial was evaluated, and the moving average there; a logarithmic axis does not show the start."""
-    accuracy = moving_average(evaluations.accuracy, window)
+    accuracy = moving_average(evaluations.values, window)
     if over in BYTES:
         x = bytes_of(evaluations, over)
         return x[x > 0], accuracy[x > 0]

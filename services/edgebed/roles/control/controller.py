@@ -83,8 +83,8 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     """Records that the journal has of what is in the server's log."""
     evaluated: tuple[float, int] | None = None
     """Time in seconds of training, and version, of the last evaluation; None: there is none."""
-    measured: tuple[float, float] | None = None
-    """Accuracy and loss that it measured."""
+    measured: dict[str, float] = {}
+    """What it measured."""
     triggered_s: dict[tuple[str, str], float] = {}
     """When each fault was first triggered, by name and node, in seconds of training."""
     by_hand: tuple[tuple[float, Injection], ...] = ()

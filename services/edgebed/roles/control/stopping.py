@@ -30,7 +30,7 @@ class Stopping:
         if record.version == self.version:
             return []
         self.version = record.version
-        self.evaluated.append(record.accuracy)
+        self.evaluated.append(record.measured[self.plan.headline.name])
         mean = fmean(self.evaluated)
         if target is None or len(self.evaluated) < window or mean < target:
             return []

@@ -72,7 +72,9 @@ def run_all(
     _check(runtimes, seeds)
     loaded = load_scenario(scenario, set)
     if executor is not None:
-        refuse_objects(loaded, ("model", "data"), "runs that are made at the same time are programs of their own")
+        refuse_objects(
+            loaded, ("model", "loss", "data"), "runs that are made at the same time are programs of their own"
+        )
     for runtime in runtimes:
         options = Options(runtime=runtime, emulation=emulation, trace=False, force=force)
         require_runtime(options, [trial.plan for trial in plan_checked(loaded, options)])

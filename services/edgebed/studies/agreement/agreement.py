@@ -287,7 +287,7 @@ def _common_versions(trial: str, kept: Mapping[str, Sequence[Series]]) -> tuple[
 
 def _accuracy(each: Sequence[Series], versions: Ints) -> Floats:
     """(S, V) accuracy of these versions; for a version evaluated twice, the last."""
-    found = [dict(zip(s.evaluations.version.tolist(), s.evaluations.accuracy.tolist(), strict=True)) for s in each]
+    found = [dict(zip(s.evaluations.version.tolist(), s.evaluations.values.tolist(), strict=True)) for s in each]
     return np.array([[by_version[version] for version in versions.tolist()] for by_version in found])
 
 
@@ -314,7 +314,7 @@ def _figures(each: Sequence[Series]) -> Figures:
     staleness = np.concatenate([series.updates.staleness for series in each])
     median, p90, p99 = np.percentile(staleness, [50, 90, 99])
     return Figures(
-        final_accuracy=interval([float(series.evaluations.accuracy[-1]) for series in each]),
+        final_accuracy=interval([float(series.evaluations.values[-1]) for series in each]),
         diverged=sum(series.outcome == "diverged" for series in each),
         updates_per_s=interval([len(series.updates) / series.trained_s for series in each]),
         entries=interval([float(series.updates.entries.mean()) for series in each]),

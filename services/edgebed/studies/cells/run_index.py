@@ -14,6 +14,7 @@ import msgspec
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.plan import Plan
+from edgebed.core.planned.plan_file import dump_plan, load_plan
 from edgebed.core.reading import read_json
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_of
@@ -129,7 +130,7 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
     manifest = run.read_manifest()
     if plan.faults and manifest.get("resumed"):
         return False
-    wanted = msgspec.json.decode(msgspec.json.encode(plan), type=Plan)  # as if read from a file
+    wanted = load_plan(msgspec.json.decode(dump_plan(plan)))  # as if read from a file
     is_live = not is_virtual(str(manifest.get("runtime")))
     if _essence(stored, is_live=is_live) != _essence(wanted, is_live=is_live):
         return False

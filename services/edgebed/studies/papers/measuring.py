@@ -44,7 +44,7 @@ def accuracy_at(cell: str, updates: int) -> Measure:
         place = int(np.searchsorted(evaluations.version, updates, side="right")) - 1
         if place < 0 or evaluations.version[-1] < updates:
             return None
-        return 100 * float(evaluations.accuracy[place])
+        return 100 * float(evaluations.values[place])
 
     return measure
 
@@ -63,7 +63,7 @@ def _mean_later(cell: str, name: Literal["accuracy", "loss"]) -> Measure:
     """A measure: the mean of all evaluations but the first."""
 
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        later = getattr(trials[cell].evaluations, name)[1:]
+        later = trials[cell].evaluations.measured[name][1:]
         return float(later.mean()) if len(later) else None
 
     return measure
@@ -75,11 +75,10 @@ def updates_to(cell: str, target: float, window: int = 1) -> Measure:
 
 
 def of_summary(cell: str, name: str) -> Measure:
-    """A measure: a number of the trial's summary (journal/summary.py), by its name; None where it was not measured."""
+    """A measure: one of the trial (core/measures/trial.py), by its name; None where it was not measured."""
 
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        value: float | None = getattr(trials[cell].summary, name)
-        return value
+        return trials[cell].summary.value(name)
 
     return measure
 

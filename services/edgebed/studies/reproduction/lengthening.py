@@ -11,19 +11,17 @@ run is not a run of half the length.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import msgspec
-import numpy as np
 
-from edgebed.journal.series import Evaluations
 from edgebed.journal.summary import TrialSummary
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measure import Measure
 from edgebed.studies.statistics import ConfidenceInterval, interval
 
 NOT_MEASURED: dict[str, Any] = {
-    each.name: None for each in msgspec.structs.fields(TrialSummary) if type(None) in get_args(each.type)
+    name: None for name, declared in get_type_hints(TrialSummary).items() if type(None) in get_args(declared)
 }
 """The numbers of a summary that may be missing, all missing."""
 EVALUATIONS_MIN = 2
@@ -39,16 +37,16 @@ def beginning(trial: FinishedTrial, share: float) -> FinishedTrial | None:
     kept = trial.evaluations.version <= updates
     if kept.sum() <= EVALUATIONS_MIN:
         return None
-    evaluations = Evaluations(**{name: np.asarray(column)[kept] for name, column in vars(trial.evaluations).items()})
+    evaluations = trial.evaluations.at(kept)
     summary = msgspec.structs.replace(
         trial.summary,
         **NOT_MEASURED
         | {
             "updates": updates,
             "evaluations": len(evaluations),
-            "best_accuracy": float(evaluations.accuracy.max()),
-            "final_accuracy": float(evaluations.accuracy[-1]),
-            "final_loss": float(evaluations.loss[-1]),
+            "best_accuracy": float(evaluations.values.max()),
+            "final_accuracy": float(evaluations.values[-1]),
+            "final_loss": float(evaluations.measured["loss"][-1]),
         },
     )
     return replace(trial, summary=summary, evaluations=evaluations)
@@ -78,7 +76,7 @@ def has_levelled(seeds: Iterable[Mapping[str, FinishedTrial]]) -> bool:
             quarter, half = beginning(trial, 1 / 4), beginning(trial, 1 / 2)
             if quarter is None or half is None:
                 return False
-            first, second, third = (float(each.evaluations.accuracy.max()) for each in (quarter, half, trial))
+            first, second, third = (float(each.evaluations.values.max()) for each in (quarter, half, trial))
             rises.setdefault(cell, []).append((second - first, third - second))
     return all(sum(last for _, last in each) <= sum(before for before, _ in each) for each in rises.values())
 

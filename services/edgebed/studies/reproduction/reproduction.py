@@ -268,7 +268,7 @@ def _final(row: Row, seeds: Sequence[Mapping[str, FinishedTrial]]) -> float | No
     """The mean accuracy of the last models, per cent, of a row of one cell whose accuracy grows; else None."""
     if row.unit != "%" or len(row.cells) != 1 or row.over_updates != "grows":
         return None
-    finals = [trials[row.cells[0]].evaluations.final_accuracy for trials in seeds]
+    finals = [trials[row.cells[0]].evaluations.final_value for trials in seeds]
     known = [final for final in finals if final is not None]
     return 100 * fmean(known) if known and len(known) == len(finals) else None
 

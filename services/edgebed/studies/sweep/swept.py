@@ -170,7 +170,7 @@ def cpu_seconds(updates: int, batches: float, gradient_s: float, compression_s: 
 def updates_made(trial: FinishedTrial) -> int:
     """Updates that all workers made, whatever became of them; those that the end cut off are not counted."""
     summary = trial.summary
-    if summary.accounting is None or summary.is_layerwise:
+    if summary.accounting is None or summary.shards:
         return summary.updates
     return summary.accounting.total.begun - summary.accounting.total.unfinished
 
@@ -197,7 +197,7 @@ def _point(
     spreads = {name: Spread.of(values) if is_whole else None for name, values in taken.items()}
     first = next(iter(trials.values()), None)
     bests = [best for trial in trials.values() if (best := best_accuracy(trial.evaluations, points.window)) is not None]
-    finals = [final for trial in trials.values() if (final := trial.evaluations.final_accuracy) is not None]
+    finals = [final for trial in trials.values() if (final := trial.evaluations.final_value) is not None]
     level = Level(points.accuracy, points.window, is_named=True)
     updates = fmean(at.updates for at in reached.values()) if reached else None
     return PointResult(

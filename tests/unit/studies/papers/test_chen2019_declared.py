@@ -21,8 +21,8 @@ from chen2019.cells import (
 )
 from chen2019.measures import accuracy_within
 from chen2019.paper import PAPER
+from evaluated import evaluations
 
-from edgebed.journal.series import Evaluations
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.cells import CellRun, PaperCells
 
@@ -92,17 +92,13 @@ def every_cell(method: str) -> list[str]:
 def evaluated(rate, accuracies, every):
     """A trial with this learning rate and evaluations so many steps apart, as far as measures look at it."""
     count = len(accuracies)
-    nothing = np.zeros(count)
     plan = SimpleNamespace(
         node=lambda _: SimpleNamespace(
             method=SimpleNamespace(parts={"optimizer": SimpleNamespace(settings={"learning_rate": rate})})
         )
     )
-    evaluations = Evaluations(
-        t=nothing, version=np.arange(count) * every, accuracy=np.array(accuracies), loss=nothing,
-        final=np.arange(count) == count - 1, ingress_bytes=nothing, egress_bytes=nothing, bits=nothing,
-    )  # fmt: skip
-    return SimpleNamespace(plan=plan, evaluations=evaluations)
+    measured = evaluations(np.arange(count) * every, accuracies, final=np.arange(count) == count - 1)
+    return SimpleNamespace(plan=plan, evaluations=measured)
 
 
 @pytest.mark.parametrize(

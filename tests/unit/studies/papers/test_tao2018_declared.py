@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evaluated import evaluations
 from tao2018.cells import BY_UPDATES, CELLS, READINGS, SCALE, UPDATES
 from tao2018.measures import PARAMETERS, unsteadiness
 from tao2018.paper import ABSTRACT, TABLE_2, TEN_EPOCHS
 
 from edgebed.algorithms.registry import configure
 from edgebed.algorithms.schedule import Schedule
-from edgebed.journal.series import Evaluations
 from edgebed.learning.models import registry as models
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.schema import TrialSection
@@ -27,11 +27,8 @@ IN_ALL = {"": 200_000, "-of-64": 150_000, "-short": 100_000}
 def evaluated(*losses: float) -> dict[str, FinishedTrial]:
     """A cell's trial with these losses; measures of losses read nothing else."""
     count = np.arange(len(losses))
-    evaluations = Evaluations(
-        t=1.0 * count, version=count, accuracy=0.0 * count, loss=np.array(losses), final=count < 0,
-        ingress_bytes=count, egress_bytes=1.0 * count, bits=count,
-    )  # fmt: skip
-    return {"cell": FinishedTrial(plan=None, summary=None, evaluations=evaluations)}  # type: ignore[arg-type]
+    measured = evaluations(count, 0.0 * count, losses)
+    return {"cell": FinishedTrial(plan=None, summary=None, evaluations=measured)}  # type: ignore[arg-type]
 
 
 def test_each_cell_is_a_share_of_the_iterations_of_the_paper() -> None:

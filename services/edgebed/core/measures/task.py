@@ -1,0 +1,67 @@
+"""What a task measures of a model on the test set: declared by its objective (learning/objectives/), and told by plans.
+
+The evaluator tells each measure as a sum with its weight, so that a whole is made of its parts; the value is the one
+divided by the other. A task's headline, the measure that it declares first, is what its results are told by.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from edgebed.core.quantities import number_text, percent_text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Sums = dict[str, tuple[float, float]]
+"""For each measure by name its sum over examples, and the sum's weight."""
+
+
+class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
+    """A measure of a task."""
+
+    name: str
+    """Name in scenarios, journals and results; `_` stands for a space where people read it."""
+    meaning: str = ""
+    unit: Literal["share", "number"] = "number"
+    better: Literal["more", "less"] = "less"
+
+    @property
+    def words(self) -> str:
+        """The measure as sentences and tables call it."""
+        return self.name.replace("_", " ")
+
+    @property
+    def metric(self) -> str:
+        """Name of the Prometheus metric."""
+        return f"edgebed_model_{self.name}" + ("_ratio" if self.unit == "share" else "")
+
+    def text(self, value: float | None) -> str:
+        """A value as people read it."""
+        return percent_text(value) if self.unit == "share" else number_text(value)
+
+    def told(self, value: float | None) -> str:
+        """A value with the measure's name in front."""
+        return f"{self.words} {self.text(value)}"
+
+    def best(self, values: "NDArray[np.float64]") -> float:
+        """The best of some values; NaN if one is."""
+        return float(values.max() if self.better == "more" else values.min())
+
+
+def values_of(sums: Sums) -> dict[str, float]:
+    """The value of each measure; NaN without weight."""
+    return {name: total / weight if weight else math.nan for name, (total, weight) in sums.items()}
+
+
+def added(each: Sequence[Sums]) -> Sums:
+    """The sums over all parts, added in their order."""
+    found: Sums = {}
+    for part in each:
+        for name, (total, weight) in part.items():
+            total_before, weight_before = found.get(name, (0.0, 0.0))
+            found[name] = total_before + total, weight_before + weight
+    return found
