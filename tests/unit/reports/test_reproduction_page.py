@@ -118,7 +118,9 @@ PAGES = {
     "a cause of what does not differ is nowhere": caused(None, finding="not distinguishable"),
     "texts with the values of the rows that they name": (
         tiny(text="It is {row:difference}, of {row:push}, never {row:perfect}."),
-        caused(CauseResult(text="Some {row:push} of it.", row="", why_not="it was not tried"), note="By {row:difference}."),
+        caused(
+            CauseResult(text="Some {row:push} of it.", row="", why_not="it was not tried"), note="By {row:difference}."
+        ),
     ),
     "what the other tests of a table take away": with_rows(
         CHANGED(ASGD, finding="not distinguishable", by_itself="reproduced"), OPEN
