@@ -53,7 +53,7 @@ def test_every_training_is_as_many_epochs(cell: str) -> None:
     assert CELLS[cell].scale * epochs == pytest.approx(run)
     overrides = CELLS[cell].sets(CELLS[cell].scale)
     stays = "plateau" in cell or "hundred" in cell or cell.startswith("federated")
-    assert overrides == (() if stays else (f"variants.{CELLS[cell].variant}.method.aggregation.epochs={EPOCHS}",))
+    assert overrides == (() if stays else (f"variants.{CELLS[cell].variant}.method.aggregation.zero_at={EPOCHS}",))
 
 
 def test_a_hundred_epochs_are_as_many_steps_as_the_others_take() -> None:
