@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from edgify2019 import containers, network, totals
+from edgify2019 import containers, network, paper, totals
 from edgify2019.cells import CELLS, EPOCHS, LARGE_BATCH_EPOCHS, RESNET18_ROUNDS, ROUNDS
 from edgify2019.encodings import (
     KEPT,
@@ -26,7 +26,6 @@ from edgify2019.encodings import (
     total_bytes,
 )
 from edgify2019.measures import largest_distance, mean_distance
-from edgify2019.paper import PAPER
 from edgify2019.rates import FOLLOWS
 from edgify2019.weights import SEEDS, as_int8
 from hypothesis import given
@@ -36,8 +35,10 @@ from edgebed.algorithms.compression import dgc
 from edgebed.learning.models import registry as models
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.papers.paper import AtMost, Near
+from edgebed.studies.papers.prose import with_prose
 
 FOLDER = Path(__file__).parents[4] / "scenarios/edgify2019"
+PAPER = with_prose(paper.PAPER, FOLDER / "paper.md")
 IMAGES = 50_000
 
 
