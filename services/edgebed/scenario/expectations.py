@@ -3,6 +3,7 @@
 The keys are the names of `core/measures/trial.py`; what is declared there can be expected.
 """
 
+import difflib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Literal
@@ -14,9 +15,11 @@ from edgebed.core.measures.measure import NUMBER, Family, Measure
 from edgebed.core.measures.trial import MEASURES, STRUCTS
 from edgebed.scenario.choices import COMPARISONS, Bound, read_bound
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.problems import Problem, unknown_keys
+from edgebed.scenario.problems import Problem, choose
 from edgebed.scenario.section import Section
 
+NEAR = 5
+"""Number of measures that are named where one is unknown."""
 LACKS: dict[Family, str] = {
     "server": "workers have the whole model, and make no steps of shards",
     "shards": "shards push no updates, and pull no models",
@@ -41,7 +44,11 @@ class Expectations(Section):
 
     def problems(self, known: Mapping[str, Measure] = MEASURES) -> Iterator[Problem]:
         """Yield what is wrong with measures and bounds; `known` are all that the trial may have."""
-        yield from unknown_keys(self.__pydantic_extra__, (*known, "verdict"), "measure")
+        for name in [name for name in self.__pydantic_extra__ if name not in known]:
+            choice = choose(name, known)
+            alike = choice._replace(allowed=tuple(difflib.get_close_matches(name, known, NEAR, 0.4)))
+            message = f"unknown measure; {str(alike).replace('allowed', 'alike')}; docs/scenario.md has all"
+            yield Problem((name,), message, at_key=True, choice=choice)
         for name, given in self.__pydantic_extra__.items():
             if name in known and given is not None:
                 try:

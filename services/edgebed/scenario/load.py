@@ -368,7 +368,7 @@ def _check_sweep(
     for mistake in sweep_section.mistakes(document.sweep, section, named, check):
         document.find(mistake.node, mistake.message, mistake.trial, at_key=mistake.at_key)
     for name in section.methods or trials:
-        if name in trials and trials[name].method.is_layerwise:
+        if name in trials and trials[name].sharding:
             message = f"variant '{name}' has a layer-wise method, whose shards push nothing that a sweep could count"
             document.find(document.sweep.descend(("methods",))[0], f"{message}; choose others")
     return section
