@@ -313,8 +313,8 @@ def _stops(plan: Plan) -> Iterator[str]:
         yield f"{plan.stop_updates:,} updates" + (f" ({passes:.3g} passes through the data)" if passes else "")
     if plan.stop_time_s is not None:
         yield format_duration(plan.stop_time_s)
-    if plan.stop_accuracy is not None:
-        yield f"accuracy {plan.stop_accuracy:g}{f', mean of {plan.stop_window}' if plan.stop_window > 1 else ''}"
+    if level := plan.stop_level:
+        yield f"{level.measure} {level.value:g}{f', mean of {level.window}' if level.window > 1 else ''}"
 
 
 def _expectations(plan: Plan) -> Iterator[str]:

@@ -25,7 +25,7 @@ from pydantic import (
 from edgebed.core import imports, units
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.plan import Durability, Method, NonFinite, Security, Waiting
-from edgebed.learning.objectives.registry import OBJECTIVES
+from edgebed.learning.objectives.registry import OBJECTIVES, objective_of
 from edgebed.scenario import choices
 from edgebed.scenario.choices import CPUS_MIN, Bound, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
@@ -35,10 +35,11 @@ from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_probl
 from edgebed.scenario.faults.restart_time import RestartTime
 from edgebed.scenario.faults.targets import Role, Roster
 from edgebed.scenario.hosts import HostSection, Promise, host_problems
+from edgebed.scenario.level_section import LevelSection
 from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import METHOD_SCHEMA, python_path_of, read_method, write_method
 from edgebed.scenario.names import ClassName, HostName, Name
-from edgebed.scenario.problems import NotAllowedError, Problems, choose
+from edgebed.scenario.problems import NotAllowedError, Problem, Problems, choose
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.roster import promises, roster
 from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of, of_pattern
@@ -319,8 +320,8 @@ class Evaluation(Section):
     """Interval in updates or time; the last model is always measured."""
 
 
-class StopSection(Section):
-    """What ends a trial; whichever comes first. At least one is needed."""
+class StopSection(LevelSection):
+    """What ends a trial; whichever comes first: at least one of updates, time and a value of a measure of the task."""
 
     not_here = MappingProxyType(
         {
@@ -333,17 +334,13 @@ class StopSection(Section):
     """Pushes that the server applied: a round of W workers is W; one of `fedavg` is all local steps of a worker."""
     time: Duration | None = None
     """Time since the start; virtual time in the simulation."""
-    accuracy: float | None = Field(default=None, gt=0.0, le=1.0)
-    """Accuracy on the test set, from 0 to 1."""
-    window: int = Field(default=1, ge=1)
-    """Evaluations whose mean must reach `accuracy`; with more than one, a single lucky evaluation ends nothing."""
 
     @model_validator(mode="after")
     def _at_least_one(self) -> Self:
-        if self.updates is None and self.time is None and self.accuracy is None:
-            raise ValueError("nothing ends the trial; give updates, time or accuracy")
-        if self.window > 1 and self.accuracy is None:
-            raise ValueError("window: there is no accuracy to reach by a mean of evaluations; give accuracy as well")
+        if self.updates is None and self.time is None and not self.__pydantic_extra__:
+            raise ValueError("nothing ends the trial; give updates, time, or a measure's value, e.g. accuracy: 0.9")
+        if self.window > 1 and not self.__pydantic_extra__:
+            raise ValueError("window: nothing is to be reached by a mean of evaluations; give a measure's value as well")
         return self
 
 
@@ -463,6 +460,16 @@ class TrialSection(Section):
         data = info.data if all(key in info.data for key in needed) else None
         nodes = roster(*_nodes(data), data["hosts"]) if data else None
         return read_faults(given, nodes, python_path_of(info), folder_of(info))
+
+    @model_validator(mode="after")
+    def _measures_fit(self, info: ValidationInfo) -> Self:
+        try:
+            measures = objective_of(self.task.loss, python_path_of(info)).measures
+        except ScenarioError as error:
+            raise Problems([Problem(("task", "loss"), str(error))]) from None
+        if problems := [problem.under("stop") for problem in self.stop.level_problems(measures)]:
+            raise Problems(problems)
+        return self
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

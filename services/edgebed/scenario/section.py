@@ -79,10 +79,12 @@ class Section(BaseModel):
             return given
         if not isinstance(given, dict):
             raise Problems([Problem((), f"{not_a('mapping', given)}; keys: {', '.join(cls.known_keys())}")])
-        problems = unknown_keys(given, cls.known_keys(), reasons=cls.not_here)
+        is_open = cls.model_config.get("extra") == "allow"
+        reasons = {key: why for key, why in cls.not_here.items() if key in given}
+        problems = unknown_keys(reasons if is_open else given, cls.known_keys(), reasons=cls.not_here)
         problems += cls.contradictions(given)
         try:
-            section = handler({key: value for key, value in given.items() if key in cls.known_keys()})
+            section = handler({key: value for key, value in given.items() if is_open or key in cls.known_keys()})
         except ValidationError as error:
             raise Problems([*problems, *problems_of(error)]) from None
         if problems:

@@ -6,7 +6,7 @@ divided by the other. A task's headline, the measure that it declares first, is 
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -43,6 +43,18 @@ class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
         """A value as people read it."""
         return percent_text(value) if self.unit == "share" else number_text(value)
 
+    def gain(self, value: Any, over: Any) -> Any:
+        """By how much a value is better than another; of arrays each."""
+        return value - over if self.better == "more" else over - value
+
+    def level_text(self, value: float) -> str:
+        """A value that was asked for, with no more digits than it has."""
+        return f"{100 * value:.6g} %" if self.unit == "share" else f"{value:.6g}"
+
+    def is_reached(self, value: float, level: float) -> bool:
+        """Whether a value is as good as another."""
+        return value >= level if self.better == "more" else value <= level
+
     def told(self, value: float | None) -> str:
         """A value with the measure's name in front."""
         return f"{self.words} {self.text(value)}"
@@ -50,6 +62,14 @@ class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
     def best(self, values: "NDArray[np.float64]") -> float:
         """The best of some values; NaN if one is."""
         return float(values.max() if self.better == "more" else values.min())
+
+
+class Level(msgspec.Struct, frozen=True):
+    """A value of a measure that the mean of some evaluations is to reach."""
+
+    measure: str
+    value: float
+    window: int = 1
 
 
 def values_of(sums: Sums) -> dict[str, float]:

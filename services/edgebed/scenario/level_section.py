@@ -1,0 +1,77 @@
+"""A section that has a measure of the task among its keys, with the value of it that is to be reached.
+
+Which measures there are, the task's objective says; so such keys are looked at where the task is known.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic_core import CoreSchema
+
+from edgebed.algorithms.shares import percent_hint
+from edgebed.core import units
+from edgebed.core.measures.task import Level, TaskMeasure
+from edgebed.learning.objectives.registry import declared
+from edgebed.scenario.problems import Problem, choose, show
+from edgebed.scenario.section import Section
+
+
+class LevelSection(Section):
+    """A section whose other keys are measures of the task."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Any] = Field(init=False)
+
+    window: int = Field(default=1, ge=1)
+    """Evaluations whose mean must reach the measure's value; with more, a single lucky one ends nothing."""
+
+    @model_validator(mode="after")
+    def _one_level(self) -> Self:
+        if len(self.__pydantic_extra__) > 1 and not {*self.not_here} & {*self.__pydantic_extra__}:
+            raise ValueError(f"more than one value to be reached: {', '.join(self.__pydantic_extra__)}; give one")
+        return self
+
+    @property
+    def level(self) -> Level | None:
+        """Return what is to be reached; None: nothing is given."""
+        for name, value in self.__pydantic_extra__.items():
+            return Level(name, units.parse_percentage(value) if isinstance(value, str) else float(value), self.window)
+        return None
+
+    def level_problems(self, measures: Sequence[TaskMeasure]) -> Iterator[Problem]:
+        """Yield what is wrong with the key and its value for a task that measures this."""
+        known = {each.name: each for each in measures}
+        for name, value in self.__pydantic_extra__.items():
+            if name not in known:
+                choice = choose(name, (*self.known_keys(), *known))
+                yield Problem((name,), f"unknown key; {choice}", at_key=True, choice=choice)
+            elif problem := _wrong(value, is_share=known[name].unit == "share"):
+                yield Problem((name,), problem)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the JSON schema with the measures of built-in objectives."""
+        found = super().__get_pydantic_json_schema__(schema, handler)
+        section = handler.resolve_ref_schema(found)
+        section["additionalProperties"] = {"type": ["number", "string"], "title": "a measure of an own objective"}
+        window = section["properties"].pop("window")
+        for each in declared(()):
+            limits = {"exclusiveMinimum": 0, "maximum": 1} if each.unit == "share" else {}
+            section["properties"][each.name] = {"type": "number", "description": each.meaning, **limits}
+        section["properties"]["window"] = window
+        return found
+
+
+def _wrong(value: object, *, is_share: bool) -> str:
+    """Say what is wrong with a value that is to be reached; empty if nothing is."""
+    if isinstance(value, str) and is_share:
+        try:
+            value = units.parse_percentage(value)
+        except ValueError as error:
+            return str(error)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"not a number: {show(value)}"
+    if is_share and value <= 0.0:
+        return f"{value} is not above 0"
+    return f"{value} is above 1{percent_hint(value)}" if is_share and value > 1.0 else ""
