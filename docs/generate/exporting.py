@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from docs.generate.rendering import field_texts, grid, render
+from edgebed.core.measures.trial import ServerMeasures, ShardMeasures
 from edgebed.exporting.curves import POINTS_MAX, RATES_MAX
 from edgebed.exporting.subjects import TABLES
 from edgebed.exporting.table import KEYS, Column
@@ -20,6 +21,7 @@ def markdown() -> str:
 
 def _columns(columns: Iterable[Column]) -> str:
     """A table of columns; those of a trial say what the summary's fields do."""
-    says = field_texts(TrialSummary)
+    structs = (TrialSummary, ServerMeasures, ShardMeasures)
+    says = {name: text for struct in structs for name, text in field_texts(struct).items()}
     rows = ((f"`{column.name}`", column.kind, column.says or says[column.name]) for column in columns)
     return grid(("column", "kind", "meaning"), rows)

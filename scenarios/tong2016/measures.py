@@ -42,7 +42,8 @@ def falls_over_rises(cell: str) -> Measure:
 
 def _work_s(trial: FinishedTrial, device: str) -> float | None:
     """Seconds of a step in which a device does not wait."""
-    phases, rate = trial.summary.shard_phases.get(device), trial.summary.shard_steps_per_s.get(device)
+    shards = trial.summary.shards
+    phases, rate = (shards.shard_phases.get(device), shards.shard_steps_per_s.get(device)) if shards else (None, None)
     if not phases or not rate:
         return None
     return sum(share for phase, share in phases.items() if phase not in WAITING) / rate

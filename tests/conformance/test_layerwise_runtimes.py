@@ -206,10 +206,14 @@ def test_who_is_killed_goes_on_where_all_go_on(runtime: str, variant: str) -> No
     books = found.summary.accounting
     assert books.closes, books.problems
     assert (books.total.applied, books.total.unfinished) == (len(SHARDS) * STEPS, 0)
-    assert found.summary.steps_lost == books.total.begun - books.total.applied >= found.summary.steps_rolled_back
+    assert (
+        found.summary.shards.steps_lost
+        == books.total.begun - books.total.applied
+        >= found.summary.shards.steps_rolled_back
+    )
     if runtime == "simulation":  # live, a kill may come while all wait for a checkpoint
         assert found.series.steps_made > len(SHARDS) * STEPS
-        assert found.summary.steps_rolled_back > 0
+        assert found.summary.shards.steps_rolled_back > 0
 
 
 @pytest.mark.parametrize(
@@ -220,10 +224,10 @@ def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
     """All shards make all steps, and the model that they make together is measured."""
     found = trial(runtime, method)
 
-    assert found.summary.steps_min == STEPS
+    assert found.summary.shards.steps_min == STEPS
     assert found.summary.final_accuracy is not None
     assert found.summary.accounting.problems == ()
-    assert (found.summary.steps_begun, found.summary.steps_lost) == (len(SHARDS) * STEPS, 0)
+    assert (found.summary.shards.steps_begun, found.summary.shards.steps_lost) == (len(SHARDS) * STEPS, 0)
     assert found.series.evaluations.version.tolist() == [0, 20, STEPS]
     assert list(found.series.module_losses) == ([] if method == "decoupled-greedy" else list(SHARDS[:-1]))
     assert list(found.series.input_losses) == (list(SHARDS[1:]) if method == "synthetic-inputs" else [])
@@ -243,11 +247,11 @@ def test_what_is_matched_by_batch_holds_nobody_up(runtime: str, traffic: str) ->
     assert shard is not None
     batches = shard.batches
 
-    assert (found.summary.steps_min, found.summary.steps_max) == (STEPS, STEPS)
+    assert (found.summary.shards.steps_min, found.summary.shards.steps_max) == (STEPS, STEPS)
     assert batches == found.plan.workers()[0].num_examples // 32
     assert (found.series.lags % batches == 0).all()
-    assert found.summary.matched == len(found.series.lags) > 0
-    assert found.summary.match_staleness_max == found.series.lags.max() / batches
+    assert found.summary.shards.matched == len(found.series.lags) > 0
+    assert found.summary.shards.match_staleness_max == found.series.lags.max() / batches
 
 
 @pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
@@ -257,7 +261,7 @@ def test_shards_above_make_the_steps_that_are_sent(runtime: str) -> None:
     made = {node: steps.tolist() for node, steps in found.series.steps.items()}
 
     assert made == {node: list(range(0, STEPS, 3 if k else 1)) for k, node in enumerate(SHARDS)}
-    assert (found.summary.steps_min, found.summary.steps_max) == (-(-STEPS // 3), STEPS)
+    assert (found.summary.shards.steps_min, found.summary.shards.steps_max) == (-(-STEPS // 3), STEPS)
     assert found.series.updates.version.tolist() == list(range(1, STEPS + 1))
     assert found.series.evaluations.version.tolist() == [0, 20, STEPS]
 
@@ -271,10 +275,10 @@ def test_what_is_exchanged_is_counted(runtime: str) -> None:
     assert set(direct.series.traffic_of) == set(SHARDS)
     assert set(store.series.traffic_of) == {*SHARDS, "store"}
     assert up > down > 0
-    assert direct.summary.exchanged_bytes is not None
-    assert store.summary.exchanged_bytes is not None
-    assert direct.summary.exchanged_bytes < store.summary.exchanged_bytes
-    assert direct.summary.ingress_bytes is None, "nothing is pushed"
+    assert direct.summary.shards.exchanged_bytes is not None
+    assert store.summary.shards.exchanged_bytes is not None
+    assert direct.summary.shards.exchanged_bytes < store.summary.shards.exchanged_bytes
+    assert direct.summary.server is None, "nothing is pushed"
 
 
 MESSAGES = {
@@ -320,8 +324,8 @@ def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str) -> None:
         made[node] += isinstance(record, records.Step)
     rates = {shard: made[shard] / (times[records.Finished] - times[records.Trial]) for shard in SHARDS}
 
-    assert found.summary.shard_steps_per_s == pytest.approx(rates)
-    assert found.summary.steps_per_s == pytest.approx(min(rates.values()))
+    assert found.summary.shards.shard_steps_per_s == pytest.approx(rates)
+    assert found.summary.shards.steps_per_s == pytest.approx(min(rates.values()))
 
 
 @pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
@@ -329,7 +333,7 @@ def test_where_the_time_of_each_shard_went_is_known(runtime: str) -> None:
     """All of it: work and waiting; the first shard waits for no inputs, the last for no gradient."""
     found = trial(runtime)
     phases = found.series.shard_phases
-    shares = found.summary.shard_phases
+    shares = found.summary.shards.shard_phases
 
     assert phases.keys() == set(SHARDS)
     for shard, each in phases.items():

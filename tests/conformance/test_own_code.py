@@ -105,7 +105,7 @@ def test_pretrained_weights_that_the_controller_reads_reach_every_node(runtime: 
     assert run.exit_code == 0
     assert trial.checkpoint().shape == (39,)
     assert trial.model().get_parameter("1.weight").tolist() == np.eye(12).tolist()
-    assert trial.summary.ingress_bytes < 150 * trial.summary.updates
+    assert trial.summary.server.ingress_bytes < 150 * trial.summary.updates
 
 
 @pytest.mark.process

@@ -28,7 +28,7 @@ def test_the_quickstart_meets_its_expectations_and_leaves_a_report(tmp_path: Pat
     assert ended.returncode == 0, ended.stderr
     assert [trial["trial"] for trial in summary["trials"]] == ["asgd", "adacomp"]
     asgd, adacomp = summary["trials"]
-    assert adacomp["ingress_bytes"] < asgd["ingress_bytes"] / 5
+    assert adacomp["server"]["ingress_bytes"] < asgd["server"]["ingress_bytes"] / 5
     report = (tmp_path / "quickstart/latest/report.html").read_text()
     assert "How many bytes does AdaComp save" in report
     assert "http://" not in report.replace("http://www.w3.org/", "")

@@ -57,7 +57,7 @@ PAPER = Paper(
             rows={
                 "push": Row(
                     what="A push of AdaComp", cells=("adacomp",), unit="bytes",
-                    measure=lambda trials: trials["adacomp"].summary.push_bytes_mean,
+                    measure=lambda trials: trials["adacomp"].summary.value("push_bytes_mean"),
                 ),
                 "perfect": Row(
                     what="No mistake", cells=("adacomp",), unit="updates", claim=Never(),

@@ -34,7 +34,7 @@ def test_the_time_on_links_is_a_part_of_a_step(on_a_slow_link):
 
     assert {each.kind for each in busy} == {NODE, LINK}
     assert sum(each.share for each in busy) == pytest.approx(1.0, abs=0.1)
-    assert sum(each.step_s for each in busy) == pytest.approx(1.0 / trial.summary.steps_per_s, rel=0.1)
+    assert sum(each.step_s for each in busy) == pytest.approx(1.0 / trial.summary.shards.steps_per_s, rel=0.1)
     assert [each.share for each in busy] == sorted((each.share for each in busy), reverse=True)
 
 
@@ -78,4 +78,4 @@ def test_what_was_measured_counts_before_what_links_should_take(on_a_slow_link):
 
 def speed(trial):
     """Its steps a second as a sentence has them."""
-    return f"{trial.summary.steps_per_s:.3g}"
+    return f"{trial.summary.shards.steps_per_s:.3g}"

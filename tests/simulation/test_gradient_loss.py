@@ -75,12 +75,12 @@ def test_early_and_late_losses_are_those_of_the_journal(tmp_path: Path, method: 
     tenth = len(total) // 10
 
     assert found.series.module_losses.keys() == {"edge-0", "edge-1"}
-    assert found.summary.gradient_loss_early == pytest.approx(total[:tenth].mean())
-    assert found.summary.gradient_loss_late == pytest.approx(total[-tenth:].mean())
-    assert found.summary.gradient_loss_early != found.summary.gradient_loss_late
+    assert found.summary.shards.gradient_loss_early == pytest.approx(total[:tenth].mean())
+    assert found.summary.shards.gradient_loss_late == pytest.approx(total[-tenth:].mean())
+    assert found.summary.shards.gradient_loss_early != found.summary.shards.gradient_loss_late
 
 
 def test_without_modules_there_is_no_such_loss(tmp_path: Path) -> None:
     """Neither a zero."""
     summary = trained(tmp_path, "simulation", {"preset": "back-propagation"}).summary
-    assert (summary.gradient_loss_early, summary.gradient_loss_late) == (None, None)
+    assert (summary.shards.gradient_loss_early, summary.shards.gradient_loss_late) == (None, None)

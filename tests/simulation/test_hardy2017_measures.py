@@ -101,9 +101,9 @@ def test_what_was_sent_is_the_ingress_of_the_journal(trials):
     """The headline ingress of every report."""
     summary = trials["selected"].summary
 
-    assert push_bytes("selected", SENT)(trials) == pytest.approx(summary.push_bytes_mean)
-    assert push_bytes("selected", SENT)(trials) * summary.updates == pytest.approx(summary.ingress_bytes)
-    assert push_bytes("selected", BARE)(trials) * summary.updates == pytest.approx(summary.bits / 8)
+    assert push_bytes("selected", SENT)(trials) == pytest.approx(summary.server.push_bytes_mean)
+    assert push_bytes("selected", SENT)(trials) * summary.updates == pytest.approx(summary.server.ingress_bytes)
+    assert push_bytes("selected", BARE)(trials) * summary.updates == pytest.approx(summary.server.bits / 8)
 
 
 def test_what_is_never_reached_has_no_number(trials):

@@ -28,6 +28,6 @@ def test_versions_that_are_made_anew_are_measured_anew(tmp_path: Path) -> None:
     measured = [record.version for _, _, record in trial.events() if isinstance(record, records.Evaluated)]
 
     assert trial.summary.accounting is not None
-    assert trial.summary.steps_rolled_back == trial.summary.accounting.total.rolled_back > 0
+    assert trial.summary.shards.steps_rolled_back == trial.summary.accounting.total.rolled_back > 0
     assert measured.count(30) == 2
     assert trial.series.evaluations.version.tolist() == [0, 10, 20, 30, 40, 50, 60]

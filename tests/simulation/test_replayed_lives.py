@@ -97,8 +97,8 @@ def test_applied_pushes_are_those_of_all_lives(
     applied = [record.bytes for _, _, record in run.trials[TRIAL].events() if isinstance(record, records.Update)]
 
     assert len(applied) > summary.updates == 1700
-    assert sum(applied) == summary.ingress_bytes
-    assert shown(run, prometheus, whole, board, title) == summary.ingress_bytes
+    assert sum(applied) == summary.server.ingress_bytes
+    assert shown(run, prometheus, whole, board, title) == summary.server.ingress_bytes
 
 
 @pytest.mark.parametrize(
@@ -108,21 +108,21 @@ def test_models_sent_are_those_of_all_lives(
     run: Run, prometheus: Prometheus, whole: Replayed, board: str, title: str, target: int
 ) -> None:
     """What went down by the report, to the byte."""
-    assert shown(run, prometheus, whole, board, title, target) == run.trials[TRIAL].summary.egress_bytes
+    assert shown(run, prometheus, whole, board, title, target) == run.trials[TRIAL].summary.server.egress_bytes
 
 
 def test_traffic_is_that_of_all_lives(run: Run, prometheus: Prometheus, whole: Replayed) -> None:
     """Up and down, to the byte."""
     found = shown(run, prometheus, whole, "comparison", "Total up and down")
 
-    assert found == run.trials[TRIAL].summary.traffic_bytes
+    assert found == run.trials[TRIAL].summary.server.traffic_bytes
 
 
 def test_an_accuracy_costs_what_was_applied_until_then(run: Run, prometheus: Prometheus, whole: Replayed) -> None:
     """Less than in the end; the accuracy of a tenth is reached long before the server dies."""
     found = shown(run, prometheus, whole, "comparison", "Total up until the accuracy")
 
-    assert 0 < found < run.trials[TRIAL].summary.ingress_bytes / 2
+    assert 0 < found < run.trials[TRIAL].summary.server.ingress_bytes / 2
 
 
 def test_server_ingress_is_that_of_all_lives(run: Run, prometheus: Prometheus, whole: Replayed) -> None:

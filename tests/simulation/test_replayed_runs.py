@@ -136,8 +136,8 @@ def test_totals_are_those_of_the_journal(run: Run, whole: Replayed, prometheus: 
     }  # fmt: skip
     for name, trial in run.trials.items():
         assert found[name] == {
-            "edgebed_ps_update_bytes_total": trial.summary.ingress_bytes,
-            "edgebed_run_update_bytes_total": trial.summary.ingress_bytes,
+            "edgebed_ps_update_bytes_total": trial.summary.server.ingress_bytes,
+            "edgebed_run_update_bytes_total": trial.summary.server.ingress_bytes,
             "edgebed_ps_updates_total": trial.summary.updates + trial.summary.refused,
             "edgebed_model_accuracy_ratio": trial.summary.final_accuracy,
             "edgebed_ps_update_staleness_versions_count": trial.summary.updates,

@@ -101,11 +101,11 @@ def a_killed_server_goes_on_from_its_checkpoints(trials):
 
     assert restored == [600, 1400]
     assert killed.summary.updates == living.summary.updates == 2000
-    assert 200 <= killed.summary.updates_lost <= 240
+    assert 200 <= killed.summary.server.updates_lost <= 240
     assert killed.summary.final_accuracy > living.summary.final_accuracy - 0.02
     logged = trials["logged"]
     assert [each.version for _, _, each in logged.events() if isinstance(each, records.Restored)] == [700, 1500]
-    assert (logged.summary.updates, logged.summary.updates_lost) == (2000, 0)
+    assert (logged.summary.updates, logged.summary.server.updates_lost) == (2000, 0)
 
 
 EFFECTS: dict[str, Callable[[dict[str, Trial]], None]] = {

@@ -112,8 +112,8 @@ def test_tables_and_the_last_point_of_curves_have_all_that_went_down(simulate: S
     summary, all_sent = summarise(outcome.plan, series), sum(size for _, size in handed_out(outcome))
 
     assert all_sent > series.updates.egress_bytes[-1]
-    assert summary.egress_bytes == series.evaluations.egress_bytes[-1] == all_sent
-    assert summary.traffic_bytes == series.evaluations.traffic_bytes[-1]
+    assert summary.server.egress_bytes == series.evaluations.egress_bytes[-1] == all_sent
+    assert summary.server.traffic_bytes == series.evaluations.traffic_bytes[-1]
 
 
 @pytest.mark.parametrize("method", ["asgd", "fedavg"])

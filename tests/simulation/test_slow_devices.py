@@ -58,7 +58,7 @@ def test_a_slow_device_keeps_its_place_and_the_fleet_its_staleness(simulate: Sim
     assert outcome.of(records.Left) == []
     assert len(of_worker(outcome, "d-0")) >= 20
     assert summary.refused == 0
-    assert summary.staleness_mean == pytest.approx(3.0, rel=0.05)
+    assert summary.server.staleness_mean == pytest.approx(3.0, rel=0.05)
     assert summary.fidelity is not None
     assert summary.fidelity.verdict == "modelled"
 

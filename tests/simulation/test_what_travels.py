@@ -116,7 +116,7 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Train]:
 
 def push_bytes(trial: Trial) -> float:
     """Of one push, on average."""
-    return trial.summary.ingress_bytes / trial.summary.updates
+    return trial.summary.server.ingress_bytes / trial.summary.updates
 
 
 def test_a_table_of_positions_is_no_traffic(train: Train) -> None:

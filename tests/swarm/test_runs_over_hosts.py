@@ -159,7 +159,11 @@ def test_a_synchronous_method_exchanges_the_same_bytes_on_one_host_and_on_three(
         code, said, trial = ran(swarm, tmp_path / name, scenario, hosts)
         assert code == 0, said[-3000:]
         results.append(
-            (trial.summary.ingress_bytes, trial.summary.egress_bytes, trial.folder.final_checkpoint.read_bytes())
+            (
+                trial.summary.server.ingress_bytes,
+                trial.summary.server.egress_bytes,
+                trial.folder.final_checkpoint.read_bytes(),
+            )
         )
     assert results[0] == results[1]
     assert left(clients) == []

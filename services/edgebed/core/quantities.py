@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 UNMEASURED = "–"
 NOT_FINITE = "not finite"
@@ -64,19 +64,6 @@ def seconds_text(value: float | None) -> str:
     minutes, seconds = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"
-
-
-def measure_text(measure: str, value: float | None) -> str:
-    """A measure's value in its own unit, which its name tells."""
-    return _writer(measure)(value)
-
-
-def compared_texts(measure: str, measured: float | None, bound: float) -> tuple[str, str]:
-    """A measured value and its bound; with all their digits where rounding would make them look the same."""
-    texts = measure_text(measure, measured), measure_text(measure, bound)
-    if texts[0] == texts[1] and measured is not None and measured != bound:
-        return f"{measured:.10g}", f"{bound:.10g}"
-    return texts
 
 
 def level_text(accuracy: float | None, window: int = 1) -> str:
@@ -142,16 +129,6 @@ def rate_text(bit_s: float | None) -> str:
 def verdict_text(place: float | None) -> str:
     """The verdict on a trial's conditions as a word, by its place in VERDICTS."""
     return _absent(place) if place is None else VERDICTS[int(place)]
-
-
-def _writer(measure: str) -> Callable[[float | None], str]:
-    if measure == "verdict":
-        return verdict_text
-    if measure.endswith("_accuracy"):
-        return percent_text
-    if measure.endswith("_bytes"):
-        return bytes_text
-    return seconds_text if measure.endswith("_s") else number_text
 
 
 def _absent(value: float | None) -> str:

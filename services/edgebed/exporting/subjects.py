@@ -1,47 +1,28 @@
 """Every table that an export writes, with what its columns mean; computed from the journal alone."""
 
-import types
-import typing
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from edgebed.core.actions import ACTIONS
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.exporting.table import Column, ExportTable, Filled, Kind, by_rows, joined
+from edgebed.core.measures.trial import MEASURES
+from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
-from edgebed.journal.summary import TrialSummary
 from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
 from edgebed.running.results import Run, Trial
 
-KINDS: dict[type, Kind] = {str: "text", int: "integer", float: "number", bool: "yes or no"}
 TIME = Column("time_s", "number", "Seconds since training started; in a simulation virtual ones.")
-
-
-def _scalar(declared: Any) -> Kind | None:
-    """The kind of a field that one cell can hold; None where it takes more."""
-    optional = isinstance(declared, types.UnionType)
-    members = (
-        [member for member in typing.get_args(declared) if member is not types.NoneType] if optional else [declared]
-    )
-    return KINDS.get(members[0]) if len(members) == 1 else None
-
-
-MEASURES: dict[str, Kind] = {
-    field.name: kind
-    for field in msgspec.structs.fields(TrialSummary)
-    if field.name != "trial" and (kind := _scalar(field.type)) is not None
-}
-"""Fields of a trial's summary that have one value, with their kinds."""
+FACTS = ("method", "outcome", "reason", "interface")
+"""What a trial's summary says in a text."""
 
 
 def _trial(run: Run, trial: Trial) -> Filled:
     summary = next(each for each in run.summary.trials if each.trial == trial.name)
     verdict = summary.fidelity.verdict if summary.fidelity else None
-    measured = (getattr(summary, name) for name in MEASURES)
+    measured = (*(getattr(summary, name) for name in FACTS), *map(summary.value, MEASURES))
     diverged = summary.diverged.text if summary.diverged else ""
     row = (run.summary.runtime, trial.plan.seed, verdict, summary.met, diverged, joined(summary.warnings), *measured)
     return [(value,) for value in row]
@@ -151,7 +132,11 @@ def _module_losses(_: Run, trial: Trial) -> Filled:
 
 
 def _exchanges(_: Run, trial: Trial) -> Filled:
-    rows = ((each.source, each.target, each.message, each.count, each.bytes) for each in trial.summary.exchanges)
+    shards = trial.summary.shards
+    rows = (
+        (each.source, each.target, each.message, each.count, each.bytes)
+        for each in (shards.exchanges if shards else ())
+    )
     return by_rows(rows, 5)
 
 
@@ -169,7 +154,8 @@ TRIALS = ExportTable(
         Column("met", "yes or no", "It completed, and all its expectations that are judged are met."),
         Column("diverged", "text", "What was not finite first, and at which node."),
         Column("warnings", "text", "What a reader must know before trusting the numbers."),
-        *(Column(name, kind, "") for name, kind in MEASURES.items()),
+        *(Column(name, "text", "") for name in FACTS),
+        *(Column(name, "integer" if each.is_whole else "number", "") for name, each in MEASURES.items()),
     ),
     _trial,
 )
@@ -352,7 +338,7 @@ STEPS = ExportTable(
         Column("step", "integer", "The mini-batch, from 0."),
     ),
     _steps,
-    is_layerwise=True,
+    of_shards=True,
 )
 MODULE_LOSSES = ExportTable(
     "module_losses",
@@ -365,7 +351,7 @@ MODULE_LOSSES = ExportTable(
         Column("loss", "number", "Squared error before the step, summed over values, averaged over the batch."),
     ),
     _module_losses,
-    is_layerwise=True,
+    of_shards=True,
 )
 EXCHANGES = ExportTable(
     "exchanges",
@@ -378,7 +364,7 @@ EXCHANGES = ExportTable(
         Column("bytes", "integer", "Payload of these messages."),
     ),
     _exchanges,
-    is_layerwise=True,
+    of_shards=True,
 )
 TABLES = (
     TRIALS, EVALUATIONS, UPDATES, NODES, FAULTS, PHASES, LINKS, HOSTS, ACCOUNTING, STEPS, MODULE_LOSSES, EXCHANGES
@@ -387,8 +373,8 @@ TABLES = (
 
 def tables_of(run: Run) -> tuple[ExportTable, ...]:
     """The tables that this run has."""
-    is_layerwise = any(trial.summary.is_layerwise for trial in run.trials.values())
-    chosen = (table for table in TABLES if is_layerwise or not table.is_layerwise)
+    has_shards = any(trial.summary.shards for trial in run.trials.values())
+    chosen = (table for table in TABLES if has_shards or not table.of_shards)
     return tuple(of_run(table, run) for table in chosen)
 
 

@@ -42,7 +42,7 @@ class ExportTable(NamedTuple):
     columns: tuple[Column, ...]
     """Columns after KEYS."""
     fill: Callable[[Run, Trial], Filled]
-    is_layerwise: bool = False
+    of_shards: bool = False
     """Whether only runs have the table in which workers had shards of the model."""
 
     @property

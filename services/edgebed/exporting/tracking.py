@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgebed.core.errors import InfrastructureError, ScenarioError
+from edgebed.core.measures.trial import MEASURES
 from edgebed.exporting.curves import curves_of
-from edgebed.exporting.subjects import MEASURES
 from edgebed.reports.run.report import report_page
 from edgebed.reports.writing.html import to_html
 from edgebed.running.results import Run, Trial
@@ -139,9 +139,8 @@ def _metrics(trial: Trial, summary: Any, start_s: float) -> Iterator[Any]:
     from mlflow.entities import Metric
 
     end_ms = _milliseconds(start_s + trial.series.last_t)
-    for name, kind in MEASURES.items():
-        value = getattr(summary, name)
-        if kind in ("integer", "number") and value is not None:
+    for name in MEASURES:
+        if (value := summary.value(name)) is not None:
             yield Metric(name, float(value), end_ms, summary.updates)
     for curve in curves_of(trial.series):
         points = zip(curve.value.tolist(), curve.version.tolist(), curve.t.tolist(), strict=True)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.measures.trial import ServerMeasures, ShardMeasures
 from edgebed.core.quantities import RESULTS as TRIAL_RESULTS
 from edgebed.core.reading import read_json
 from edgebed.journal.run_folder import RunFolder
@@ -26,13 +27,14 @@ class TrialFigures(msgspec.Struct, frozen=True, kw_only=True):
     trial: str
     best_accuracy: float | None = None
     time_s: float | None = None
-    traffic_bytes: int | None = None
-    exchanged_bytes: int | None = None
+    server: ServerMeasures | None = None
+    shards: ShardMeasures | None = None
 
     @property
     def passed_bytes(self) -> int | None:
         """Payload up and down; of shards, of all messages."""
-        return self.exchanged_bytes if self.traffic_bytes is None else self.traffic_bytes
+        own = self.server or self.shards
+        return own.payload_bytes if own else None
 
 
 class RunOverview(msgspec.Struct, frozen=True, kw_only=True):

@@ -60,7 +60,7 @@ def read_again(run: Run, trials: Sequence[str], step_s: float, *, now_s: float |
             start_s=begins[trial.name] + later_s,
             verdict=fidelity.verdict if fidelity else None,
             result=outcome_of([trial.summary]).result,
-            steps_per_s=trial.summary.steps_per_s,
+            steps_per_s=trial.summary.value("steps_per_s"),
         )
         replay(trial.plan, trial.events, told, store, step_s)
     return Replayed(store, store.first_s, store.last_s)

@@ -19,7 +19,7 @@ def trials_html(title: str, trials: Iterable[TrialSummary]) -> str:
             percent_text(each.final_accuracy),
             number_text(each.updates),
             seconds_text(each.time_s),
-            bytes_text(each.exchanged_bytes if each.is_layerwise else each.traffic_bytes),
+            bytes_text(each.own.payload_bytes if each.own else None),
         )
         for each in trials
     ]

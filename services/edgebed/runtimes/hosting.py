@@ -104,7 +104,7 @@ class TrialHost:
         if self.server and found and found.outcome != "interrupted":
             verdict = found.fidelity.verdict if found.fidelity else None
             result = outcome_of([found]).result
-            self.metrics.judge_trial(verdict=verdict, result=result, steps_per_s=found.steps_per_s)
+            self.metrics.judge_trial(verdict=verdict, result=result, steps_per_s=found.value("steps_per_s"))
             self.server.visits.await_scrape()
 
     def _observe(self, heart: Controller) -> Callable[[records.Record, str], None]:

@@ -49,7 +49,7 @@ def test_what_init_writes_is_valid_and_runs(edgebed, tmp_path):
     code, out, err = edgebed("run", "my-first/scenario.yaml", "--runtime", "simulation", "--processes", "1", "--json")
     assert code == 0, err
     everything, largest = json.loads(out)["trials"]
-    assert largest["ingress_bytes"] < everything["ingress_bytes"] / 4
+    assert largest["server"]["ingress_bytes"] < everything["server"]["ingress_bytes"] / 4
     assert load_scenario("my-first/scenario.yaml").name == "my-first"
 
 

@@ -39,12 +39,12 @@ def test_curves_are_those_of_the_trial(run, export, tmp_path):
         rates = found.Scalars("training/updates_per_s")
         times = np.diff([start_s, *(event.wall_time for event in rates)])
         assert float(times @ [event.value for event in rates]) == pytest.approx(summary.updates, rel=1e-4)
-        has_pushes = not summary.is_layerwise
+        has_pushes = not summary.shards
         assert ("training/ingress_bytes" in found.Tags()["scalars"]) == has_pushes
         if has_pushes:
             assert found.Scalars("training/ingress_bytes")[-1].value == np.float32(updates.ingress_bytes[-1])
             staleness = [event.value for event in found.Scalars("training/staleness")]
-            assert np.mean(staleness) == pytest.approx(summary.staleness_mean, rel=1e-6)
+            assert np.mean(staleness) == pytest.approx(summary.server.staleness_mean, rel=1e-6)
 
 
 def test_the_scenario_is_there_as_a_text(root, export, tmp_path):

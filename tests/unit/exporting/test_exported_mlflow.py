@@ -43,7 +43,7 @@ def test_trials_are_runs_of_the_scenario_s_experiment(root, export, store):
         assert made.data.params["method"] == trial.name
         assert (made.data.params["seed"], made.data.params["runtime"]) == ("3", "simulation")
         for name in ("updates", "ingress_bytes", "best_accuracy", "staleness_mean", "time_s"):
-            assert made.data.metrics[name] == getattr(summary, name), name
+            assert made.data.metrics[name] == summary.value(name), name
         history = client.get_metric_history(made.info.run_id, "evaluation/accuracy")
         assert [metric.step for metric in history] == trial.series.evaluations.version.tolist()
         assert [metric.value for metric in history] == trial.series.evaluations.values.tolist()

@@ -287,7 +287,7 @@ def test_the_books_are_told_in_a_line_and_in_a_table(tmp_path, make_sample_plan)
     assert faults_line(summary, series.faults) == (
         "faults: 1 × kill; done within 10 ms; longest away: edge-0 1.00 s until the end: not back"
     )
-    assert (summary.updates_begun, summary.updates_lost, summary.updates_unexplained) == (4, 2, 0)
+    assert (summary.server.updates_begun, summary.server.updates_lost, summary.server.updates_unexplained) == (4, 2, 0)
     rows = {row[0]: row[1:] for row in accounting_rows([series.accounting, None], UPDATES)}
     assert rows["+ lost in flight"] == ("1", "–")
     assert rows["is every update accounted for?"] == ("yes", "–")

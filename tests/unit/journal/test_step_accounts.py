@@ -349,8 +349,8 @@ def test_the_books_of_steps_are_told_in_a_line_and_in_a_table(tmp_path, make_sam
     assert rows["steps that shards began"] == ("16", "–")
     assert rows["= made: they are in the final model"] == ("12", "–")
     assert rows["is every step accounted for?"] == ("yes", "–")
-    assert (summary.steps_begun, summary.steps_lost, summary.steps_unexplained) == (16, 4, 0)
-    assert summary.updates_begun is None
+    assert (summary.shards.steps_begun, summary.shards.steps_lost, summary.shards.steps_unexplained) == (16, 4, 0)
+    assert summary.server is None
 
 
 def test_books_of_steps_that_do_not_close_are_a_warning(tmp_path, make_sample_plan) -> None:

@@ -127,10 +127,10 @@ def test_steps_a_second_are_those_of_all_of_the_training(tmp_path, make_sample_p
     series = Series.from_journal(folder.journal)
     summary = summarise(plan, series)
 
-    assert summary.shard_steps_per_s == pytest.approx({
+    assert summary.shards.shard_steps_per_s == pytest.approx({
         name: every * count / end_s for name, count in zip(names, counts, strict=True)
     })  # fmt: skip
-    assert summary.steps_per_s == pytest.approx(every * min(counts) / end_s)
+    assert summary.shards.steps_per_s == pytest.approx(every * min(counts) / end_s)
 
 
 # --- away until the end -----------------------------------------------------------------------------------------------

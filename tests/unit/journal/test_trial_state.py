@@ -71,7 +71,7 @@ def test_a_whole_journal_amounts_to_what_its_summary_says(sample_run):
     status = standing.status(standing.last_t, 0.0)
     summary = trial.summary
 
-    assert (status.updates, status.ingress_bytes) == (summary.updates, summary.ingress_bytes)
+    assert (status.updates, status.ingress_bytes) == (summary.updates, summary.server.ingress_bytes)
     assert (status.measured["accuracy"], status.stop_updates) == (summary.final_accuracy, 600)
     assert (status.state, standing.ended.outcome) == ("over", summary.outcome)
     assert status.elapsed_s == pytest.approx(standing.last_t)

@@ -159,7 +159,7 @@ def test_what_a_run_says_cannot_become_html(tmp_path, make_sample_run, make_samp
     attack = "<img src=x onerror=alert(1)>"
     run = make_sample_run(tmp_path, {"asgd": make_sample_entries(updates=60)})
     trial = run.folder.trial("asgd")
-    trial.make(make_sample_plan("asgd", question=attack, expectations=((attack, ">=", 1.0),), workers=(attack,)))
+    trial.make(make_sample_plan("asgd", question=attack, workers=(attack,)))
     with JournalWriter(trial.journal) as journal:
         journal.write(9.0, attack, records.Note(text=attack))
         journal.write(9.0, "controller", records.Node(name=attack, state="died", reason=attack))
@@ -171,4 +171,4 @@ def test_what_a_run_says_cannot_become_html(tmp_path, make_sample_run, make_samp
     document = rendered(Run(run.folder))
 
     assert "<img" not in document
-    assert text_of(document).count(attack) >= 8
+    assert text_of(document).count(attack) >= 7

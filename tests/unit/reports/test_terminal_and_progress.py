@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from edgebed.core import records
+from edgebed.core.measures.trial import compared_texts
 from edgebed.core.quantities import (
     bytes_text,
-    compared_texts,
     local_text,
     number_text,
     percent_text,

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from sample_runs import make_plan
 
 from edgebed.core import records
+from edgebed.core.measures.trial import Exchange, ShardMeasures
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
-from edgebed.journal.summary import Exchange, summarise
+from edgebed.journal.summary import TrialSummary, summarise
 from edgebed.reports.live.event_text import event_text
 from edgebed.reports.run.traffic_text import (
     byte_rows,
@@ -37,7 +38,12 @@ def make_trial():
     unmeasured = summarise(make_plan("adacomp"), Series.empty())
 
     def make(**fields):
-        return msgspec.structs.replace(unmeasured, **fields)
+        common = {name: fields.pop(name) for name in list(fields) if name in TrialSummary.__struct_fields__}
+        if fields.keys() & set(ShardMeasures.__struct_fields__):
+            return msgspec.structs.replace(unmeasured, **common, server=None, shards=ShardMeasures(**fields))
+        return msgspec.structs.replace(
+            unmeasured, **common, server=msgspec.structs.replace(unmeasured.server, **fields)
+        )
 
     return make
 

@@ -106,7 +106,7 @@ def test_json_alone(simulated, compare):
     code, out, _ = compare("small/1", "small/2", "--json", "--runs-dir", simulated)
     found = json.loads(out)
     assert (code, found["baseline"], list(found["arms"])) == (0, "asgd", ["asgd", "adacomp"])
-    ratio = found["arms"]["adacomp"]["measures"]["push_bytes"]["against"]
+    ratio = found["arms"]["adacomp"]["measures"]["push_bytes_mean"]["against"]
     assert 0.05 < ratio["low"] <= ratio["high"] < 0.3
     assert list(found["arms"]["asgd"]["measures"]["best_accuracy"]["values"]) == ["1", "2"]
     assert not (simulated / "comparison.html").exists()

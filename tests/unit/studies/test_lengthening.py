@@ -52,9 +52,9 @@ def test_where_half_of_a_run_tells_nothing_there_is_no_bound() -> None:
 
     assert lengthened(measure, {"a": trial(0.5, 0.01, 4)}, 0.5) is None
     whole = trial(0.5, 0.01)
-    counted = replace(whole, summary=msgspec.structs.replace(whole.summary, entries_mean=7.0))
-    assert of_summary("a", "entries_mean")({"a": counted}) == 7.0
-    assert lengthened(of_summary("a", "entries_mean"), {"a": counted}, 0.5) is None
+    counted = replace(whole, summary=msgspec.structs.replace(whole.summary, updates_per_s=7.0))
+    assert of_summary("a", "updates_per_s")({"a": counted}) == 7.0
+    assert lengthened(of_summary("a", "updates_per_s"), {"a": counted}, 0.5) is None
     assert over_lengths([1.0, 2.0], [1.0, None]) is None
     assert over_lengths([1.0], [1.0]) is None
     assert over_lengths([], []) is None

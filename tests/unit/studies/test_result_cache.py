@@ -19,7 +19,7 @@ from edgebed.reports.writing.markdown import to_markdown
 from edgebed.running.results import Trial
 from edgebed.running.run import without_report
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size
-from edgebed.studies.cells.result_cache import EMPTY, FILE, ResultCache, _line, read_runs
+from edgebed.studies.cells.result_cache import EMPTY, FILE, PARTS, ResultCache, _line, read_runs
 from edgebed.studies.cells.running_cells import CellRunner
 from edgebed.studies.finished import PASSED, FinishedTrial, columns_of, evaluations_of
 from edgebed.studies.json_lines import read_lines, write_lines
@@ -77,7 +77,9 @@ def test_a_line_leaves_out_what_is_empty_and_one_that_has_it_says_the_same(cells
     line = msgspec.json.decode(text)
     assert line["summary"]["updates"]
     assert not [name for name, value in line["summary"].items() if value is None]
-    line["summary"] |= {name: empty for name, empty in EMPTY.items() if name not in line["summary"]}
+    line["summary"] |= {
+        name: empty for name, empty in EMPTY.items() if name not in {**line["summary"], **PARTS, "steps_min": 0}
+    }
     file.write_bytes(msgspec.json.encode(line) + b"\n")
 
     assert said_of(cells, tmp_path / "none", file) == (first, [])
@@ -338,7 +340,7 @@ def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) 
 
 def with_exchanges(columns: dict[str, Any], kept: dict[str, Any]) -> bytes:
     """A line with these columns of exchanges."""
-    return msgspec.json.encode(kept | {"summary": kept["summary"] | {"exchanges": columns}})
+    return msgspec.json.encode(kept | {"summary": kept["summary"] | {"exchanges": columns, "steps_min": 1}})
 
 
 def test_exchanges_are_written_as_columns(cells: PaperCells, tmp_path: Path) -> None:
@@ -356,7 +358,7 @@ def test_exchanges_are_written_as_columns(cells: PaperCells, tmp_path: Path) -> 
     said_of(cells, tmp_path / "none", file)
 
     assert msgspec.json.decode(file.read_bytes())["summary"]["exchanges"] == columns
-    assert list(map(msgspec.structs.asdict, ResultCache(cells, file).trial(RUN).summary.exchanges)) == exchanges
+    assert list(map(msgspec.structs.asdict, ResultCache(cells, file).trial(RUN).summary.shards.exchanges)) == exchanges
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ from rich.live import Live
 from rich.text import Text
 
 from edgebed.core.console import make_console
+from edgebed.core.measures.trial import measure_text
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import bytes_text, count_text, measure_text, percent_text, seconds_text
+from edgebed.core.quantities import count_text, percent_text, seconds_text
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
@@ -145,13 +146,12 @@ def ended_line(summary: TrialSummary, wall_s: float | None) -> tuple[str, str]:
         accuracy = f"accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
     updates = count_text(summary.updates, "update")
     last = f", the last at {seconds_text(summary.last_update_s)}" if summary.updates and summary.has_idle_end else ""
-    passed = f"{bytes_text(summary.ingress_bytes)} up, {bytes_text(summary.egress_bytes)} down"
     figures = (
         accuracy,
         updates if summary.time_s is None else f"{updates} in {took}{last}",
-        f"{bytes_text(summary.exchanged_bytes)} exchanged" if summary.is_layerwise else passed,
+        summary.own.payload_text if summary.own else "",
     )
-    return f"{mark} {summary.trial} {text}: {', '.join(figures)}", style
+    return f"{mark} {summary.trial} {text}: {', '.join(filter(None, figures))}", style
 
 
 def line_every_s(age_s: float) -> float:

@@ -134,7 +134,7 @@ def _before_faults(level: Level, trials: Sequence[Trial]) -> Iterator[str]:
 def _speeds(trials: Sequence[Trial]) -> str:
     """Steps a second of shards, the fastest trial first, and what held up each."""
     rates: Mapping[str, float] = {
-        trial.name: trial.summary.steps_per_s for trial in trials if trial.summary.steps_per_s is not None
+        trial.name: rate for trial in trials if (rate := trial.summary.value("steps_per_s")) is not None
     }
     ranked = sorted(rates, key=lambda name: -rates[name])
     texts = []

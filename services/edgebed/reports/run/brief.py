@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
-from edgebed.core.quantities import UNMEASURED, compared_texts, updates_text
+from edgebed.core.measures.trial import compared_texts
+from edgebed.core.quantities import UNMEASURED, updates_text
 from edgebed.journal.notes import gathered_notes
 from edgebed.journal.outcome import outcome_text, tone_of
 from edgebed.journal.start_up import start_up_lines

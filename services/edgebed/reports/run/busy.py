@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from edgebed.core.framing import wire_bytes
+from edgebed.core.measures.trial import Exchange
 from edgebed.core.quantities import ms_text, seconds_text
 from edgebed.core.records import ShardPhases
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.emulation.transfer_time import transfer_s
-from edgebed.journal.summary import STEP_MESSAGES, Exchange
+from edgebed.journal.summary import STEP_MESSAGES
 from edgebed.running.results import Trial
 
 WORK = ("forward_s", "learn_s", "teach_s", "copy_s")
@@ -38,7 +39,7 @@ class Busy(NamedTuple):
 
 def busy_of(trial: Trial) -> list[Busy]:
     """All that a step keeps busy, the longest first; empty where no shard has made two steps."""
-    rate = trial.summary.steps_per_s
+    rate = trial.summary.value("steps_per_s")
     spent = trial.series.shard_phases
     whole_s = max(map(_total_s, spent.values()), default=0.0)
     if not rate or not whole_s:
@@ -76,7 +77,7 @@ def _on_the_way(trial: Trial) -> Iterator[tuple[str, float]]:
     nodes = trial.summary.fidelity.nodes if trial.summary.fidelity else ()
     measured = {(node.node, pair.to): pair.time_s for node in nodes for pair in node.pairs}
     asked: dict[tuple[str, str], float] = {}
-    for exchange in trial.summary.exchanges:
+    for exchange in trial.summary.shards.exchanges if trial.summary.shards else ():
         if exchange.message in STEP_MESSAGES:
             pair = (exchange.source, exchange.target)
             asked[pair] = asked.get(pair, 0.0) + _asked_s(trial, exchange)

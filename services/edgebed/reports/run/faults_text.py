@@ -102,7 +102,7 @@ def accounting_line(trial: TrialSummary) -> str | None:
     """The accounting in a line, e.g. `9 updates begun: 6 applied, 1 refused (late), …`; None where all is well."""
     if trial.accounting is None:
         return None
-    total, words = trial.accounting.total, STEPS if trial.is_layerwise else UPDATES
+    total, words = trial.accounting.total, STEPS if trial.shards else UPDATES
     if trial.accounting.closes and total.begun == total.applied + total.unfinished:
         return None
     refused = ", ".join(f"{count:,} refused ({code})" for code, count in total.refused.items())

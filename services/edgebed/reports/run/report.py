@@ -10,11 +10,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from edgebed.core.measures.trial import compared_texts, measure_of
 from edgebed.core.plan import NodePlan
 from edgebed.core.quantities import (
     UNMEASURED,
     bytes_text,
-    compared_texts,
     count_text,
     seconds_text,
     updates_text,
@@ -23,7 +23,6 @@ from edgebed.core.quantities import (
 from edgebed.core.reading import read_file
 from edgebed.core.records import Phases
 from edgebed.core.runtimes import is_virtual
-from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.logs import last_lines
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.outcome import tone_of
@@ -49,7 +48,7 @@ from edgebed.reports.run.faults_text import (
 )
 from edgebed.reports.run.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
 from edgebed.reports.run.traffic_text import byte_rows, bytes_by_kind
-from edgebed.reports.run.trial_measures import measure_name, measures_grid, most_frequent_of
+from edgebed.reports.run.trial_measures import measures_grid, most_frequent_of
 from edgebed.reports.writing.drawing import Chart
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.page import (
@@ -101,7 +100,7 @@ def report_page(run: Run) -> Page:
     none = "" if summary.trials or not_begun else "No trial has begun."
     series = {trial.name: trial.series for trial in trials}
     charts = charts_of(series, _examples_per_update(trials), most_frequent_of(summary.trials))
-    lead = () if any(trial.is_layerwise for trial in summary.trials) else LEAD
+    lead = () if any(trial.shards for trial in summary.trials) else LEAD
     answer, *others = answer_lines(trials) or ("",)
     sections: Mapping[str, Iterator[Part]] = {
         "What holds a step up": _busy(trials),
@@ -164,7 +163,7 @@ def _expectations(trials: Sequence[TrialSummary]) -> Iterator[Part]:
             measured, bound = compared_texts(each.measure, each.measured, each.bound)
             met = met_cell(each, ran_to_end=trial.ran_to_end)
             sign = SIGNS.get(each.comparison, each.comparison)
-            rows.append((trial.trial, measure_name(each.measure), f"{sign} {bound}", measured, met))
+            rows.append((trial.trial, measure_of(each.measure).title, f"{sign} {bound}", measured, met))
     yield Grid(EXPECTATION_HEAD, rows)
 
 
@@ -290,8 +289,9 @@ def _accounting(trials: Sequence[Trial]) -> Iterator[Part]:
         return
     rows: list[tuple[str, ...]] = []
     summaries = [trial.summary for trial in trials]
-    updates, steps = ([_of_kind(trial, is_layerwise) for trial in trials] for is_layerwise in (False, True))
-    if not all(summary.is_layerwise for summary in summaries):
+    updates = [trial.series.accounting if trial.summary.server else None for trial in trials]
+    steps = [trial.series.accounting if trial.summary.shards else None for trial in trials]
+    if any(summary.server for summary in summaries):
         rows += accounting_rows(updates, UPDATES) if any(updates) else _numbered_rows(summaries)
     if any(steps):
         rows += accounting_rows(steps, STEPS)
@@ -304,17 +304,14 @@ def _accounting(trials: Sequence[Trial]) -> Iterator[Part]:
     yield Grid(("", *(trial.name for trial in trials)), rows)
 
 
-def _of_kind(trial: Trial, is_layerwise: bool) -> Accounting | None:
-    """A trial's accounting, if it is of that kind of training."""
-    return trial.series.accounting if trial.summary.is_layerwise == is_layerwise else None
-
-
 def _numbered_rows(summaries: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     """Rows on the updates where no worker reported its own count."""
+    pushes = [summary.server.pushes if summary.server else 0 for summary in summaries]
+    others = [count - summary.updates for count, summary in zip(pushes, summaries, strict=True)]
     return [
-        ("pushes the workers numbered, up to the last applied", *(f"{summary.pushes:,}" for summary in summaries)),
+        ("pushes the workers numbered, up to the last applied", *(f"{count:,}" for count in pushes)),
         ("= applied", *(f"{summary.updates:,}" for summary in summaries)),
-        ("+ refused or lost", *(f"{summary.pushes - summary.updates:,}" for summary in summaries)),
+        ("+ refused or lost", *(f"{count:,}" for count in others)),
     ]
 
 

@@ -7,6 +7,7 @@ it has one of its own: headers, and the packets that acknowledge the models, whi
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from edgebed.core.measures.trial import ShardMeasures
 from edgebed.core.quantities import UNMEASURED, bytes_text, count_text
 from edgebed.journal.summary import STEP_MESSAGES, TrialSummary
 
@@ -27,14 +28,16 @@ def ingress_interface_text(trial: TrialSummary) -> str:
 
 def whole_models_text(trial: TrialSummary) -> str:
     """The whole models that workers were sent, e.g. `20 models, 16.9 MB`."""
-    if not trial.pulls:
+    served = trial.server
+    if not served or not served.pulls:
         return UNMEASURED
-    return _models_text(trial.pulls - trial.pulls_changed, (trial.egress_bytes or 0) - trial.pull_changed_bytes)
+    return _models_text(served.pulls - served.pulls_changed, (served.egress_bytes or 0) - served.pull_changed_bytes)
 
 
 def changed_models_text(trial: TrialSummary) -> str:
     """The models with changed entries only that workers were sent, e.g. `20 models, 1.2 MB`."""
-    return _models_text(trial.pulls_changed, trial.pull_changed_bytes) if trial.pulls else UNMEASURED
+    served = trial.server
+    return _models_text(served.pulls_changed, served.pull_changed_bytes) if served and served.pulls else UNMEASURED
 
 
 def bytes_by_kind(trial: TrialSummary) -> dict[str, int]:
@@ -42,26 +45,19 @@ def bytes_by_kind(trial: TrialSummary) -> dict[str, int]:
 
     The kinds are up and down at the server, or the kinds of messages among shards. Together they are all payload.
     """
-    parts = _exchanged_by_kind(trial) if trial.is_layerwise else _served_by_kind(trial)
+    parts = _exchanged_by_kind(trial.shards) if trial.shards else _served_by_kind(trial)
     return {kind: size for kind, size in parts.items() if size > 0}
 
 
 def byte_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     """Rows on the bytes at the server, a column a trial."""
-    pushes = not all(trial.is_layerwise for trial in trials)
-    rows = [
-        ("entries to push, at 32 bits a position", *(bytes_text(trial.bits / 8) for trial in trials)),
-        ("up: payload of the pushes", *(bytes_text(trial.ingress_bytes) for trial in trials)),
-    ]
-    models = [
-        ("down: whole models to workers", *map(whole_models_text, trials)),
-        ("down: changed entries to workers", *map(changed_models_text, trials)),
-    ]
     return measured_rows([
-        *(rows if pushes else ()),
+        ("entries to push, at 32 bits a position", *map(_bits_text, trials)),
+        ("up: payload of the pushes", *(bytes_text(trial.value("ingress_bytes")) for trial in trials)),
         ("up: payload of all messages", *(bytes_text(trial.ingress_payload_bytes) for trial in trials)),
         ("up: at the server's interface", *map(ingress_interface_text, trials)),
-        *(models if pushes else ()),
+        ("down: whole models to workers", *map(whole_models_text, trials)),
+        ("down: changed entries to workers", *map(changed_models_text, trials)),
         ("down: payload of all messages", *(bytes_text(trial.egress_payload_bytes) for trial in trials)),
         ("down: at the server's interface", *(interface_text(trial, trial.egress_interface_bytes) for trial in trials)),
     ])  # fmt: skip
@@ -76,31 +72,36 @@ def traffic_lines(trial: TrialSummary) -> Iterator[str]:
     """Lines for a terminal besides the table: nothing of what was not measured."""
     if trial.ingress_interface_bytes is not None:
         yield f"up, at the server's interface: {ingress_interface_text(trial)}"
-    if trial.pulls_changed:
+    if trial.value("pulls_changed"):
         yield f"down: {whole_models_text(trial)} whole; {changed_models_text(trial)} of changed entries"
-    elif trial.pulls:
+    elif trial.value("pulls"):
         yield f"down: {whole_models_text(trial)}"
 
 
 def _served_by_kind(trial: TrialSummary) -> dict[str, int]:
-    if trial.ingress_payload_bytes is None or trial.egress_payload_bytes is None:
+    served = trial.server
+    if served is None or trial.ingress_payload_bytes is None or trial.egress_payload_bytes is None:
         return {}
-    down = min(trial.egress_bytes or 0, trial.egress_payload_bytes)
-    applied = min(trial.ingress_bytes or 0, trial.ingress_payload_bytes)  # a killed server reported the sum before
+    down = min(served.egress_bytes or 0, trial.egress_payload_bytes)
+    applied = min(served.ingress_bytes or 0, trial.ingress_payload_bytes)  # a killed server reported the sum before
     return {
         "up: pushes that were applied": applied,
         "up: pushes that were not, and joining": trial.ingress_payload_bytes - applied,
-        "down: whole models": down - trial.pull_changed_bytes,
-        "down: changed entries of models": trial.pull_changed_bytes,
+        "down: whole models": down - served.pull_changed_bytes,
+        "down: changed entries of models": served.pull_changed_bytes,
         "down: all else": trial.egress_payload_bytes - down,
     }
 
 
-def _exchanged_by_kind(trial: TrialSummary) -> dict[str, int]:
+def _exchanged_by_kind(shards: ShardMeasures) -> dict[str, int]:
     found: Counter[str] = Counter(dict.fromkeys(STEP_MESSAGES, 0))
-    for each in trial.exchanges:
+    for each in shards.exchanges:
         found[each.message] += each.bytes
-    return {**found, "sent and never received": (trial.exchanged_bytes or 0) - found.total()}
+    return {**found, "sent and never received": (shards.exchanged_bytes or 0) - found.total()}
+
+
+def _bits_text(trial: TrialSummary) -> str:
+    return bytes_text(trial.server.bits / 8) if trial.server else UNMEASURED
 
 
 def _models_text(number: int, size: int) -> str:

@@ -3,65 +3,22 @@
 import csv
 import io
 from collections.abc import Callable, Iterator
-from typing import Any
 
-from edgebed.core.quantities import (
-    UNMEASURED,
-    bytes_text,
-    count_text,
-    level_text,
-    number_text,
-    percent_text,
-    seconds_text,
-    updates_text,
-)
+from edgebed.core.measures.measure import Measure as OfTrials
+from edgebed.core.quantities import UNMEASURED, count_text, level_text, number_text, percent_text, updates_text
 from edgebed.reports.writing.page import Grid, Span, Text
-from edgebed.studies.comparison.comparison import ArmResult, Comparison, Measure, Outcome
+from edgebed.studies.comparison.comparison import MEASURES, REACHED, WHOLE, ArmResult, Comparison, Measure, Outcome
 from edgebed.studies.statistics import ConfidenceInterval, detectable, detectable_ratio
 
 Write = Callable[[float | None], str]
-Columns = dict[str, tuple[str, Write]]
-"""Names of columns, and texts of values, by measure."""
-
-WHOLE: Columns = {
-    "best_accuracy": ("best accuracy", percent_text),
-    "final_accuracy": ("final accuracy", percent_text),
-    "updates": ("updates", number_text),
-    "time_s": ("time", seconds_text),
-    "ingress_bytes": ("up", bytes_text),
-    "egress_bytes": ("down", bytes_text),
-    "traffic_bytes": ("total", bytes_text),
-    "push_bytes": ("a push", bytes_text),
-}
-"""Measures of whole trials: column and text of a value."""
-WHOLE_LAYERWISE = {key: WHOLE[key] for key in ("best_accuracy", "final_accuracy", "updates", "time_s")} | {
-    "steps_per_s": ("steps/s", number_text),
-    "exchanged_bytes": ("exchanged", bytes_text),
-}
-"""Measures of whole trials of shards, which push nothing."""
-REACHED: Columns = {
-    "updates_to": ("updates", number_text),
-    "time_s_to": ("time", seconds_text),
-    "ingress_bytes_to": ("up", bytes_text),
-    "egress_bytes_to": ("down", bytes_text),
-    "traffic_bytes_to": ("total", bytes_text),
-}
-"""Measures of what it took to reach an accuracy: column and text of a value."""
+Columns = dict[str, OfTrials]
+"""Measures by their names in a comparison."""
+OUTCOME = ("arm", "scenario", "trial", "runtime", "run", "seed", "to_accuracy", "diverged")
+"""What the CSV has of each trial before its measures."""
 DETECTABLE = ("best_accuracy", "updates_to", "time_s_to", "traffic_bytes_to")
 """Measures for which the legend states the power of their tests."""
 DISPENSABLE = ("seeds", "a push", "updates", "time", "up", "down", "diverged", "final accuracy")
 """Columns that a narrow terminal leaves out, first to last."""
-REACHED_LAYERWISE = {key: REACHED[key] for key in ("updates_to", "time_s_to")}
-TRIAL_COLUMNS = (
-    "arm", "scenario", "trial", "runtime", "run", "seed", "best_accuracy", "final_accuracy", "updates", "time_s",
-    "ingress_bytes", "push_bytes", "to_accuracy", "updates_to", "time_s_to", "ingress_bytes_to", "steps_per_s",
-    "exchanged_bytes", "egress_bytes", "traffic_bytes", "egress_bytes_to", "traffic_bytes_to", "diverged",
-)  # fmt: skip
-
-
-def is_layerwise(comparison: Comparison) -> bool:
-    """Whether shards trained in every trial."""
-    return all(each.exchanged_bytes is not None for arm in comparison.arms.values() for each in arm.outcomes)
 
 
 def grids(comparison: Comparison) -> dict[str, Grid]:
@@ -86,7 +43,7 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     )
     what = (
         "exchanged is the payload of all messages"
-        if is_layerwise(comparison)
+        if comparison.family == "shards"
         else "up is the payload of the pushes, down that of the models sent to workers"
     )
     best += ", chosen by the test set and so a little too high"
@@ -127,7 +84,7 @@ def _detectable(comparison: Comparison) -> Iterator[str]:
 
 def _chance(comparison: Comparison) -> Iterator[str]:
     """A sentence on how many of the tables' differences there would be with nothing to find."""
-    shown = WHOLE_LAYERWISE | REACHED_LAYERWISE if is_layerwise(comparison) else WHOLE | REACHED
+    shown = (*_of_family(comparison, WHOLE), *_of_family(comparison, REACHED))
     measures = [arm.measures[key] for arm in comparison.arms.values() for key in shown]
     if tested := sum(each.against is not None and _ends(each.against) is not None for each in measures):
         expected = number_text((1 - comparison.confidence) * tested)
@@ -169,56 +126,53 @@ def csv_text(comparison: Comparison) -> str:
     """The trials as CSV, a line each; accuracies from 0 to 1, seconds, bytes; empty: not measured."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(TRIAL_COLUMNS)
+    writer.writerow((*OUTCOME, *MEASURES))
     for name, arm in comparison.arms.items():
-        facts = {"arm": name, "scenario": arm.scenario, "trial": arm.trial, "runtime": arm.runtime}
+        facts: dict[str, object] = {"arm": name, "scenario": arm.scenario, "trial": arm.trial, "runtime": arm.runtime}
         for outcome in arm.outcomes:
-            known = facts | {"to_accuracy": comparison.accuracy, "diverged": str(outcome.diverged).lower()}
-            writer.writerow(known[name] if name in known else _value(outcome, name) for name in TRIAL_COLUMNS)
+            known = facts | {"run": outcome.run, "seed": outcome.seed, "to_accuracy": comparison.accuracy}
+            known |= {"diverged": str(outcome.diverged).lower()}
+            writer.writerow((*(known[name] for name in OUTCOME), *map(outcome.value, MEASURES)))
     return stream.getvalue()
-
-
-def _value(outcome: Outcome, key: str) -> Any:
-    """A measure of a trial, or with `_to` of what it took to reach the accuracy; None where it did not."""
-    if not key.endswith("_to"):
-        return getattr(outcome, key)
-    return getattr(outcome.reached, key.removesuffix("_to")) if outcome.reached else None
 
 
 def trials_grid(comparison: Comparison) -> Grid:
     """The trials, a row each."""
     whole, reached = _columns(comparison)
     to = level_text(comparison.accuracy)
-    columns = {key: column for key, column in whole.items() if key != "push_bytes"}
-    columns |= {key: (f"{name} to {to}", write) for key, (name, write) in reached.items()}
+    heads = (*(each.compared for each in whole.values()), *(f"{each.compared} to {to}" for each in reached.values()))
     rows = [
-        (name, each.run, str(each.seed), *(_trial_text(each, key, write) for key, (_, write) in columns.items()))
+        (name, each.run, str(each.seed), *(_trial_text(each, key) for key in (*whole, *reached)))
         for name, arm in comparison.arms.items()
         for each in arm.outcomes
     ]
-    return Grid(("arm", "run", "seed", *(name for name, _ in columns.values())), rows)
+    return Grid(("arm", "run", "seed", *heads), rows)
+
+
+def _of_family(comparison: Comparison, measures: Columns) -> Columns:
+    return {key: each for key, each in measures.items() if each.family in ("all", comparison.family)}
 
 
 def _columns(comparison: Comparison) -> tuple[Columns, Columns]:
     """Measures of whole trials, and those of what it took to reach the accuracy, where there is one."""
-    whole, reached = (WHOLE_LAYERWISE, REACHED_LAYERWISE) if is_layerwise(comparison) else (WHOLE, REACHED)
-    return whole, {} if comparison.accuracy is None else reached
+    reached = {} if comparison.accuracy is None else REACHED
+    return _of_family(comparison, WHOLE), _of_family(comparison, reached)
 
 
-def _trial_text(outcome: Outcome, key: str, write: Write) -> str:
+def _trial_text(outcome: Outcome, key: str) -> str:
     if key in REACHED and outcome.reached is None:
         return "never: diverged" if outcome.diverged else "never"
-    return write(_value(outcome, key))
+    return MEASURES[key].text(outcome.value(key))
 
 
 def _grid(comparison: Comparison, columns: Columns) -> Grid:
-    head = ("arm", "seeds", "diverged", *(label for label, _ in columns.values()))
+    head = ("arm", "seeds", "diverged", *(each.compared for each in columns.values()))
     rows = [
         (
             name,
             str(len(arm.outcomes)),
             diverged_text(arm),
-            *(_value_text(arm, key, write) for key, (_, write) in columns.items()),
+            *(_value_text(arm, key, each.text) for key, each in columns.items()),
         )
         for name, arm in comparison.arms.items()
     ]
@@ -233,7 +187,7 @@ def diverged_text(arm: ArmResult) -> str:
 def _grid_against(comparison: Comparison, columns: Columns) -> Grid:
     measures = comparison.arms[comparison.baseline].measures
     units = {key: "points" if measures[key].by == "difference" else "×" for key in columns}
-    head = ("arm", "seeds", *(f"{label}, {units[key]}" for key, (label, _) in columns.items()))
+    head = ("arm", "seeds", *(f"{each.compared}, {units[key]}" for key, each in columns.items()))
     base = set(comparison.arms[comparison.baseline].seeds)
     rows = [
         (name, str(len(base.intersection(arm.seeds))), *(_against_text(arm, key) for key in columns))

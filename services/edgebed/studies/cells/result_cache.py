@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from edgebed.core.errors import EdgebedError
+from edgebed.core.measures.trial import ServerMeasures, ShardMeasures
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
@@ -65,6 +66,9 @@ T_DECIMALS = 6
 Key = tuple[str, str, Runtime, bytes]
 """Scenario file, trial, runtime, settings."""
 NOTHING: tuple[Any, ...] = (None, "", [], {})
+PARTS: dict[str, type[msgspec.Struct]] = {"server": ServerMeasures, "shards": ShardMeasures}
+"""The parts of a summary that have the numbers of its family."""
+STRUCTS: tuple[type[msgspec.Struct], ...] = (TrialSummary, *PARTS.values())
 
 
 class CachedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -182,7 +186,7 @@ def _own_code(plan: Plan) -> dict[str, str]:
 
 def _empty_values() -> Iterator[tuple[str, Any]]:
     """The default of each field of a summary; where it has none: None, or an empty value, if it may be that."""
-    for field in msgspec.structs.fields(TrialSummary):
+    for field in (field for struct in STRUCTS for field in msgspec.structs.fields(struct)):
         if field.default is not msgspec.NODEFAULT:
             yield field.name, msgspec.to_builtins(field.default)
         elif field.default_factory is not msgspec.NODEFAULT:
@@ -203,13 +207,14 @@ EMPTY = dict(_empty_values())
 def _line(cached: CachedRun) -> dict[str, Any]:
     """A line as written: without what is empty or not known, which is half of a summary, and a column at times.
 
-    Exchanges are columns, too.
+    Exchanges are columns, too, and the numbers of a summary's family stand beside those of all trials.
     """
     line: dict[str, Any] = msgspec.to_builtins(cached)
     if cached.batches is None:
         del line["batches"]
+    parts = (line["summary"], *(line["summary"].pop(name) or {} for name in PARTS))
     line["summary"] = {
-        name: value for name, value in line["summary"].items() if name not in EMPTY or value != EMPTY[name]
+        name: value for part in parts for name, value in part.items() if name not in EMPTY or value != EMPTY[name]
     }
     if exchanges := line["summary"].get("exchanges"):
         line["summary"]["exchanges"] = {key: [exchange[key] for exchange in exchanges] for key in exchanges[0]}
@@ -268,7 +273,9 @@ def _run(line: bytes) -> CachedRun:
     if isinstance(summary := found.get("summary"), dict):
         if columns := summary.get("exchanges"):
             summary["exchanges"] = _rows(columns)
-        found["summary"] = EMPTY | summary
+        family = "shards" if "steps_min" in summary else "server"
+        names = PARTS[family].__struct_fields__
+        found["summary"] = (summary := EMPTY | summary) | {family: {name: summary[name] for name in names}}
     cached = msgspec.convert(found, CachedRun)
     columns = _usual_columns(cached.evaluations) | cached.evaluations
     count = max(map(len, columns.values()))

@@ -13,8 +13,10 @@ from typing import Literal
 import msgspec
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.measures.measure import Family
+from edgebed.core.measures.trial import MEASURES as OF_TRIALS
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import UNMEASURED, measure_text
+from edgebed.core.quantities import UNMEASURED
 from edgebed.running.tables import table_html
 from edgebed.scenario.problems import choose
 from edgebed.studies.arms import Arm, ArmTrial, Gathered
@@ -46,27 +48,19 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     seed: int
-    best_accuracy: float | None
-    """The highest moving average of the accuracy."""
-    final_accuracy: float | None
-    updates: int
-    time_s: float | None
-    ingress_bytes: int | None
-    """Bytes up: payload of all pushes that a server applied."""
-    egress_bytes: int | None = None
-    """Bytes down: payload of all models sent to workers."""
-    traffic_bytes: int | None = None
-    """Bytes up and down together."""
-    push_bytes: float | None
-    """Mean bytes of a push."""
-    steps_per_s: float | None = None
-    """Steps a second, where shards train."""
-    exchanged_bytes: int | None = None
-    """Payload of all messages, where shards train."""
+    measures: dict[str, float | None]
+    """The measures that are compared, by name; the best accuracy is the highest moving average."""
     reached: CostToAccuracy | None
     """What it took to reach the comparison's accuracy."""
     diverged: bool = False
     """Whether a loss was not finite."""
+
+    def value(self, name: str) -> float | None:
+        """A measure by its name in MEASURES; None where it was not measured, or the accuracy not reached."""
+        if name in self.measures:
+            return self.measures[name]
+        value: float | None = getattr(self.reached, name.removesuffix("_to"), None)
+        return value
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
@@ -147,6 +141,12 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return Level(self.accuracy, self.window, is_named=not self.accuracy_chosen)
 
     @property
+    def family(self) -> Family:
+        """The family of the trials; that of parameter servers where some are of each."""
+        outcomes = [outcome for arm in self.arms.values() for outcome in arm.outcomes]
+        return "server" if any(outcome.measures["ingress_bytes"] is not None for outcome in outcomes) else "shards"
+
+    @property
     def examples_per_update(self) -> dict[str, float | None]:
         """Training examples that an update stands for, by arm."""
         return {name: arm.examples_per_update for name, arm in self.arms.items()}
@@ -166,31 +166,17 @@ def _mean_text(name: str, measure: Measure | None) -> str:
     """A measure's mean, with half the width of its interval where there are several seeds."""
     if measure is None or measure.mean is None:
         return UNMEASURED
-    name, mean = name.removesuffix("_to"), measure.mean
-    text = measure_text(name, mean.mean)
-    if mean.low is None or mean.high is None:
-        return text
-    return f"{text} ± {measure_text(name, (mean.high - mean.low) / 2)}"
+    mean, write = measure.mean, MEASURES[name].text
+    text = write(mean.mean)
+    return text if mean.low is None or mean.high is None else f"{text} ± {write((mean.high - mean.low) / 2)}"
 
 
-MEASURES: dict[str, By] = {
-    "best_accuracy": "difference",
-    "final_accuracy": "difference",
-    "updates": "ratio",
-    "time_s": "ratio",
-    "ingress_bytes": "ratio",
-    "egress_bytes": "ratio",
-    "traffic_bytes": "ratio",
-    "push_bytes": "ratio",
-    "steps_per_s": "ratio",
-    "exchanged_bytes": "ratio",
-    "updates_to": "ratio",
-    "time_s_to": "ratio",
-    "ingress_bytes_to": "ratio",
-    "egress_bytes_to": "ratio",
-    "traffic_bytes_to": "ratio",
-}
-"""Measures of an arm, and how each is compared; `..._to` is what had passed at the comparison's accuracy."""
+WHOLE = {name: each for name, each in OF_TRIALS.items() if each.compared}
+"""Measures of whole trials that are compared."""
+REACHED = {f"{name}_to": each for name, each in WHOLE.items() if name in CostToAccuracy.__struct_fields__}
+"""What had passed of some of them at the comparison's accuracy."""
+MEASURES = WHOLE | REACHED
+"""Measures of an arm."""
 FIRSTS = ("time_s_to", "traffic_bytes_to")
 """Measures of which it is said who needs least."""
 
@@ -295,7 +281,7 @@ def _falls(arms: Sequence[Arm], level: Level | None) -> Iterator[str]:
 def _no_better(arms: Mapping[str, ArmResult]) -> Iterator[str]:
     """A sentence on each arm that was never better than whoever always says the most frequent class."""
     for name, arm in arms.items():
-        bests = [outcome.best_accuracy for outcome in arm.outcomes if outcome.best_accuracy is not None]
+        bests = [best for outcome in arm.outcomes if (best := outcome.measures["best_accuracy"]) is not None]
         if bests and arm.most_frequent_class is not None and max(bests) <= arm.most_frequent_class:
             yield f"{name} is {no_better_text(arm.most_frequent_class)}"
 
@@ -335,16 +321,11 @@ def _outcome(member: ArmTrial, seed: int, accuracy: float | None, window: int) -
     return Outcome(
         run=member.run.folder.name,
         seed=seed,
-        best_accuracy=best_accuracy(series.evaluations, window),
-        final_accuracy=series.evaluations.final_value,
-        updates=summary.updates,
-        time_s=summary.time_s,
-        ingress_bytes=summary.ingress_bytes,
-        egress_bytes=summary.egress_bytes,
-        traffic_bytes=summary.traffic_bytes,
-        push_bytes=summary.push_bytes_mean,
-        steps_per_s=summary.steps_per_s,
-        exchanged_bytes=summary.exchanged_bytes,
+        measures={name: summary.value(name) for name in WHOLE}
+        | {
+            "best_accuracy": best_accuracy(series.evaluations, window),
+            "final_accuracy": series.evaluations.final_value,
+        },
         reached=None if accuracy is None else reach(series.evaluations, accuracy, window),
         diverged=series.outcome == "diverged",
     )
@@ -353,8 +334,8 @@ def _outcome(member: ArmTrial, seed: int, accuracy: float | None, window: int) -
 def _measures(outcomes: Sequence[Outcome], baseline: Sequence[Outcome] | None) -> dict[str, Measure]:
     """Values of MEASURES over the seeds of an arm; `baseline` is None for the baseline itself."""
     measures = {}
-    for name, by in MEASURES.items():
-        values = _by_seed(outcomes, name)
+    for name, measure in MEASURES.items():
+        values, by = _by_seed(outcomes, name), measure.unit.by
         measures[name] = Measure(
             values=values,
             mean=interval(list(values.values())) if len(values) == len(outcomes) else None,
@@ -375,7 +356,5 @@ def _against(outcomes: Sequence[Outcome], baseline: Sequence[Outcome], name: str
 
 def _by_seed(outcomes: Sequence[Outcome], name: str) -> dict[int, float]:
     """A measure's values by seed, of the trials that have one."""
-    field = name.removesuffix("_to")
-    places = {outcome.seed: outcome if name == field else outcome.reached for outcome in outcomes}
-    values = {seed: getattr(place, field, None) for seed, place in places.items()}
+    values = {outcome.seed: outcome.value(name) for outcome in outcomes}
     return {seed: float(value) for seed, value in values.items() if value is not None}

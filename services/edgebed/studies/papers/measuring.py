@@ -75,11 +75,10 @@ def updates_to(cell: str, target: float, window: int = 1) -> Measure:
 
 
 def of_summary(cell: str, name: str) -> Measure:
-    """A measure: a number of the trial's summary (journal/summary.py), by its name; None where it was not measured."""
+    """A measure: one of the trial (core/measures/trial.py), by its name; None where it was not measured."""
 
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        value: float | None = getattr(trials[cell].summary, name)
-        return value
+        return trials[cell].summary.value(name)
 
     return measure
 

@@ -11,7 +11,7 @@ run is not a run of half the length.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -21,7 +21,7 @@ from edgebed.studies.papers.measure import Measure
 from edgebed.studies.statistics import ConfidenceInterval, interval
 
 NOT_MEASURED: dict[str, Any] = {
-    each.name: None for each in msgspec.structs.fields(TrialSummary) if type(None) in get_args(each.type)
+    name: None for name, declared in get_type_hints(TrialSummary).items() if type(None) in get_args(declared)
 }
 """The numbers of a summary that may be missing, all missing."""
 EVALUATIONS_MIN = 2

@@ -170,7 +170,7 @@ def cpu_seconds(updates: int, batches: float, gradient_s: float, compression_s: 
 def updates_made(trial: FinishedTrial) -> int:
     """Updates that all workers made, whatever became of them; those that the end cut off are not counted."""
     summary = trial.summary
-    if summary.accounting is None or summary.is_layerwise:
+    if summary.accounting is None or summary.shards:
         return summary.updates
     return summary.accounting.total.begun - summary.accounting.total.unfinished
 

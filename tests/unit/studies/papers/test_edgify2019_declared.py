@@ -90,7 +90,7 @@ def test_rows_beside_each_other_are_judged_alike() -> None:
 def test_what_the_baseline_has_may_be_passed_but_the_same_accuracy_may_not() -> None:
     """Large batch achieves the baseline's accuracy, federated learning has the same one; half a point bounds both."""
     trials: Any = {
-        name: SimpleNamespace(summary=SimpleNamespace(final_accuracy=accuracy))
+        name: SimpleNamespace(summary=SimpleNamespace(value={"final_accuracy": accuracy}.get))
         for name, accuracy in (("large-batch", 0.7), ("large-batch-int8", 0.71), ("large-batch-dgc", 0.68),
                                ("federated", 0.7), ("federated-int8", 0.71))
     }  # fmt: skip

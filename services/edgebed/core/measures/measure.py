@@ -1,0 +1,97 @@
+"""What a measure of a trial is: its unit, how a value of it is written and a bound is read, and in which words.
+
+A measure is declared once, as a field of a struct of numbers: its type, a `Measure` beside the type, and its meaning
+below it. Tables, comparisons, expectations, exports and documents read that declaration.
+"""
+
+import re
+import typing
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from edgebed.core import units
+from edgebed.core.quantities import bytes_text, number_text, percent_text, seconds_text, verdict_text
+
+Family = Literal["all", "server", "shards"]
+"""The trials that have a measure: all, those with a parameter server, or those with shards of a model."""
+Better = Literal["more", "less", ""]
+"""Which direction is better; "" where neither is by itself."""
+
+
+class Unit(NamedTuple):
+    """The unit of a measure."""
+
+    name: str
+    text: Callable[[float | None], str]
+    """How a value is written for people."""
+    read: Callable[[str], float]
+    """How a bound on a value is read; ValueError with what is allowed."""
+    example: str
+    """A bound."""
+    by: Literal["difference", "ratio"] = "ratio"
+    """How two values are compared: shares by their difference; bytes and times of two methods differ by factors."""
+
+
+def read_number(text: str) -> float:
+    """A finite number without unit; ValueError otherwise."""
+    if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?", text):
+        raise ValueError(f"not a number: '{text}'")
+    return float(text)
+
+
+def read_fraction(text: str) -> float:
+    """A number from 0 to 1; ValueError otherwise."""
+    number = read_number(text) if not text.endswith("%") else -1.0
+    if not 0.0 <= number <= 1.0:
+        raise ValueError(f"not a fraction from 0 to 1: '{text}' (97 % is 0.97)")
+    return number
+
+
+SHARE = Unit("a fraction", percent_text, read_fraction, ">= 0.97", "difference")
+NUMBER = Unit("a number", number_text, read_number, "<= 0.2")
+COUNT = Unit("a count", number_text, read_number, ">= 1000")
+SECONDS = Unit("a duration", seconds_text, units.parse_duration, "<= 60s")
+BYTES = Unit("a size", bytes_text, units.parse_memory, "<= 10MB")
+_VERDICT = Unit("a verdict", verdict_text, read_number, "")
+
+
+class Measure(NamedTuple):
+    """A measure of a trial."""
+
+    unit: Unit
+    better: Better = ""
+    words: str = ""
+    """What the report's table of measures calls it; "": that table has no row of it."""
+    column: str = ""
+    """Heading of its column in the terminal's table of trials; "": none."""
+    compared: str = ""
+    """Heading of its column where runs are compared; "": none."""
+    name: str = ""
+    family: Family = "all"
+    is_whole: bool = False
+    """Whether values are whole numbers."""
+
+    @property
+    def title(self) -> str:
+        """The measure in words."""
+        return self.words or self.name.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
+
+    def text(self, value: float | None) -> str:
+        """A value in its unit."""
+        return self.unit.text(value)
+
+
+VERDICT = Measure(_VERDICT, words="conditions", name="verdict")
+"""The verdict on a trial's conditions, which may be expected as a measure is."""
+
+
+def measures_of(struct: type[msgspec.Struct], family: Family) -> Iterator[Measure]:
+    """The measures that a struct declares, in its order."""
+    for field in msgspec.structs.fields(struct):
+        type_, *others = typing.get_args(field.type) or (None,)
+        for declared in others:
+            if isinstance(declared, Measure):
+                is_whole = float not in (type_, *typing.get_args(type_))
+                yield declared._replace(name=field.name, family=family, is_whole=is_whole)

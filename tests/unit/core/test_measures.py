@@ -1,0 +1,45 @@
+"""The table of a trial's measures: every number of a summary is one, and none is declared twice."""
+
+import typing
+
+from edgebed.core.measures.trial import MEASURES, STRUCTS
+from edgebed.journal.summary import TrialSummary
+
+NUMBERS = (int, float, int | None, float | None)
+
+
+def numbers(struct):
+    """The fields of a struct that are numbers."""
+    return [name for name, declared in typing.get_type_hints(struct).items() if declared in NUMBERS]
+
+
+def test_every_number_of_a_summary_is_a_measure_and_of_one_family():
+    """A field without its unit would be missing in every table."""
+    by_family = {family: numbers(struct) for family, struct in STRUCTS.items()}
+
+    assert numbers(TrialSummary) == by_family["all"]
+    assert [(name, each.family) for name, each in MEASURES.items()] == [
+        (name, family) for family, names in by_family.items() for name in names
+    ]
+
+
+def test_a_measures_name_ends_with_its_unit():
+    """As columns of exports and keys of `expect` tell it."""
+    units = {"_bytes": "a size", "_s": "a duration", "_accuracy": "a fraction"}
+    for name, each in MEASURES.items():
+        unit = next((unit for end, unit in units.items() if name.endswith(end) and not name.endswith("_per_s")), None)
+        assert unit in (None, each.unit.name), name
+
+
+def test_whole_numbers_are_told_apart():
+    """By the field's type."""
+    whole = {name for struct in STRUCTS.values() for name, kind in typing.get_type_hints(struct).items()
+             if kind in (int, int | None)}  # fmt: skip
+    assert {name for name, each in MEASURES.items() if each.is_whole} == whole
+
+
+def test_no_two_columns_have_one_heading():
+    """Neither in the terminal's table nor where runs are compared."""
+    for kind in ("column", "compared"):
+        heads = [head for each in MEASURES.values() if (head := getattr(each, kind))]
+        assert len(heads) == len(set(heads)) > 0
