@@ -512,7 +512,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     check_s: float = 1.0
     """Time between checks: a node without a heartbeat in two in a row has failed; with the next one it is back."""
     expectations: tuple[tuple[str, str, float], ...] = ()
-    """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
+    """(measure, comparison, bound), e.g. ("final_loss", "<=", 0.3)."""
     expects_trusted: bool = False
     """Whether a live run fails if what was asked of links and caps did not hold."""
     security: Security = "plain"

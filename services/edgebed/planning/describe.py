@@ -115,7 +115,9 @@ class Description:
     durability: str
     """Where a server goes on that is started anew."""
     most_frequent: tuple[int, float] | None
-    """The test set's most frequent class, and its share: the accuracy of who always says it."""
+    """The test set's most frequent class, and its share: what who always says it comes to."""
+    headline: str
+    """The measure of the task that results are told by."""
     stop: tuple[str, ...]
     expectations: tuple[str, ...]
     virtual_time: str
@@ -171,6 +173,7 @@ def describe_plan(
         on_failure=_on_failure(plan),
         durability=_durability(plan, runtime),
         most_frequent=largest_share(plan.evaluator.label_counts),
+        headline=plan.headline.words,
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
         virtual_time=virtual_time_text(plan) if TRAITS[runtime].is_virtual else "",
@@ -229,7 +232,7 @@ def as_text(description: Description) -> str:
     if d.most_frequent:
         label, share = d.most_frequent
         lines.append(
-            f"Most frequent class of the test set: {label}, accuracy of always saying it: {percent_text(share)}"
+            f"Most frequent class of the test set: {label}, {d.headline} of always saying it: {percent_text(share)}"
         )
     lines.append(f"Stop: {', or '.join(d.stop)}")
     lines += [f"Expected: {expectation}" for expectation in d.expectations]

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, percent_text, seconds_text
+from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, seconds_text
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
 
-HEAD = ("trial", "outcome", "accuracy", "updates", "time", "payload")
+HEAD = ("trial", "outcome", "measured", "updates", "time", "payload")
 
 
 def trials_html(title: str, trials: Iterable[TrialSummary]) -> str:
@@ -16,7 +16,7 @@ def trials_html(title: str, trials: Iterable[TrialSummary]) -> str:
         (
             each.trial,
             outcome_text(each),
-            percent_text(each.final_accuracy),
+            each.headline.told(each.final[each.headline.name]) if each.final else UNMEASURED,
             number_text(each.updates),
             seconds_text(each.time_s),
             bytes_text(each.own.payload_bytes if each.own else None),

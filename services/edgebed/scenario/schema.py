@@ -340,7 +340,9 @@ class StopSection(LevelSection):
         if self.updates is None and self.time is None and not self.__pydantic_extra__:
             raise ValueError("nothing ends the trial; give updates, time, or a measure's value, e.g. accuracy: 0.9")
         if self.window > 1 and not self.__pydantic_extra__:
-            raise ValueError("window: nothing is to be reached by a mean of evaluations; give a measure's value as well")
+            raise ValueError(
+                "window: nothing is to be reached by a mean of evaluations; give a measure's value as well"
+            )
         return self
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple, Self
 from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from edgebed.core.errors import Place, ScenarioError
+from edgebed.core.measures.task import Level
 from edgebed.scenario import overrides, source
 from edgebed.scenario.level_section import LevelSection
 from edgebed.scenario.problems import Problem, Problems, choose, show
@@ -83,8 +84,10 @@ Axes = Annotated[
 
 
 class SweepSection(LevelSection):
-    """What `edgebed sweep` runs: each method at every combination of the axes' values, until a measure of the task
-    reaches a value; `stop.updates` is where it gives up."""
+    """What `edgebed sweep` runs: each method at every combination of the axes' values, until a measure has a value.
+
+    `stop.updates` is where a run gives up.
+    """
 
     window: int = Field(default=3, ge=1)
     """Evaluations whose mean must reach that value; with 1, a single lucky evaluation counts."""
@@ -94,6 +97,12 @@ class SweepSection(LevelSection):
     """Axes: dotted keys of settings, as `--set` takes them, each with a list of values. `fleet.edge.uplink` is one."""
     seeds: int = Field(default=1, ge=1)
     """Number n of seeds: every point is run with the seeds 1 to n."""
+
+    @property
+    def required_level(self) -> Level:
+        """Return where each run ends."""
+        assert self.level is not None
+        return self.level
 
     @model_validator(mode="after")
     def _has_a_level(self) -> Self:

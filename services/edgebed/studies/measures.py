@@ -4,14 +4,13 @@ Which level that is, the scenarios say: `named_level`, else `level_told`. Shapes
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import mean_of_text
+from edgebed.core.quantities import mean_of_text, percent_text
 from edgebed.journal.series import Evaluations, Floats
 
 LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
@@ -44,7 +43,7 @@ class CostToLevel(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes up and down together."""
 
 
-class Level(NamedTuple):
+class Level(msgspec.Struct, frozen=True):
     """A value of a measure to which costs are told."""
 
     measure: TaskMeasure
@@ -157,10 +156,11 @@ def moving_average(values: Floats, window: int) -> Floats:
     return np.concatenate([np.zeros(0), first, whole])
 
 
-def best_average(evaluations: Evaluations, window: int = 1) -> float | None:
-    """The best moving average of the headline, over whole windows (over all, if fewer); None without any."""
-    averages = moving_average(evaluations.values, window)
-    return evaluations.headline.best(averages[_first_whole(averages, window) :]) if len(averages) else None
+def best_average(evaluations: Evaluations, window: int = 1, measure: TaskMeasure | None = None) -> float | None:
+    """The best moving average of a measure, else the headline, over whole windows (all, if fewer); None without any."""
+    measure = measure or evaluations.headline
+    averages = moving_average(evaluations.measured[measure.name], window)
+    return measure.best(averages[_first_whole(averages, window) :].tolist()) if len(averages) else None
 
 
 def reach(

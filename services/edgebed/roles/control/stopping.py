@@ -1,4 +1,4 @@
-"""When training stops: when a measure reaches a level, after a time, or because the server has applied its last update."""
+"""When training stops: at a level of a measure, after a time, or because the server has applied its last update."""
 
 import math
 from collections import deque
