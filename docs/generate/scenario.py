@@ -11,7 +11,7 @@ from typing import Any
 from docs.generate.rendering import grid, line, render
 from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS
 from edgebed.core import framing, units
-from edgebed.scenario import choices
+from edgebed.core.planned import link
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import KINDS as FAULT_KINDS
 from edgebed.scenario.faults.triggers import Triggered
@@ -76,7 +76,7 @@ def markdown() -> str:
         return "\n".join(_section(key, trial["properties"][key], definitions) for key in keys)
 
     return render(
-        "scenario.md", units=units, choices=choices, framing=framing, trace=trace, csv_header=HEADER_FORM,
+        "scenario.md", units=units, link=link, framing=framing, trace=trace, csv_header=HEADER_FORM,
         file=_table(_schema_of(Header)["properties"] | trial["properties"], {"name", *REQUIRED}),
         sections=sections, section_table=_section_table, steps=_section_table(definitions["LinkStep"]),
         common=_table(common, ()), some=_section_table(definitions["Some"]), faults=_faults(definitions, common),

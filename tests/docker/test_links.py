@@ -11,7 +11,7 @@ from quick_runs import run as run_quickly
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.framing import burst_bytes, wire_bytes
-from edgebed.core.plan import LinkChange
+from edgebed.core.planned.link import LinkChange
 from edgebed.planning.planning import plan_trials
 from edgebed.running.results import Trial
 from edgebed.runtimes.containers.engines import Engines

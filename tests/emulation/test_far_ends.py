@@ -9,7 +9,7 @@ import pytest
 from pyroute2 import IPRoute
 from waiting import until
 
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.namespaces import Namespaces, inside
 from edgebed.emulation.netlink import LinkReader
 from edgebed.emulation.outside.kernel_sight import FAR_END, KernelSight, Place

@@ -16,7 +16,8 @@ import pytest
 from waiting import until
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection, LinkChange, LinkPlan
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.namespaces import Namespaces, inside
 from edgebed.emulation.netlink import LinkReader
 
@@ -29,7 +30,7 @@ CONTROLLER = """
 import sys, time
 from pathlib import Path
 from edgebed.emulation.namespaces import Namespaces
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 namespaces = Namespaces({"server": LinkPlan(), "edge-0": LinkPlan(uplink_bit_s=1_000_000)}, Path(sys.argv[1]))
 print(namespaces.process.pid, flush=True)
 time.sleep(600)

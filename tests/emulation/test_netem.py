@@ -17,7 +17,8 @@ import pytest
 from measured_links import DIRECTIONS, LINKS, MBIT, WORKER, held, measure, network, problem
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection, LinkChange, LinkPlan
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.namespaces import Namespaces
 from edgebed.emulation.readback import LinkMeter, deviation
@@ -153,7 +154,8 @@ def test_a_node_finds_that_its_netem_was_changed(hosts):
 
     assert [record.problem for record in found] == [
         "; ".join(
-            f"{direction}: the kernel's netem holds 40 ms ± 0 ms and 0 % loss, asked 40 ms ± 0 ms and 1 % loss"
+            f"{direction}: the kernel's netem holds latency 40 ms, jitter 0 ms, loss 0 %, "
+            "asked latency 40 ms, jitter 0 ms, loss 1 %"
             for direction in DIRECTIONS
         )
     ]

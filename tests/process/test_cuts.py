@@ -12,7 +12,8 @@ from live_shell import shell_of
 from node_plans import plan_of_role
 from run_secret import CREDENTIALS
 
-from edgebed.core.plan import Injection, LinkPlan, Method, NodePlan, Part, Task
+from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.means import why_no_namespaces
 from edgebed.emulation.namespaces import Namespaces, inside
@@ -86,13 +87,7 @@ class Work:
 
 def plan_of(node: str, role: str, link: LinkPlan) -> NodePlan:
     """A node with that link."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    parts = {"aggregation": part, "compression": part, "local_work": Part(name="gradient-step")}
-    method = Method(name="-", parts=parts)
-    return plan_of_role(
-        node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link, num_examples=10
-    )
+    return plan_of_role(node=node, role=role, link=link, num_examples=10)
 
 
 class Network:

@@ -22,7 +22,7 @@ import pytest
 from random_stars import Star, classes, modelled, star
 
 from edgebed.core.framing import wire_bytes
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.means import why_no_namespaces
 from edgebed.emulation.model.fair_share import fair_rates
 from edgebed.emulation.namespaces import Namespaces, inside

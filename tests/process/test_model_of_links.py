@@ -17,7 +17,8 @@ from node_plans import plan_of_role
 from run_secret import CREDENTIALS
 
 from edgebed.core.framing import burst_bytes, wire_bytes
-from edgebed.core.plan import LinkPlan, Method, NodePlan, Part, Task
+from edgebed.core.plan import NodePlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.model.link_model import link_model_of
 from edgebed.roles.events import EndNode, MessageReceived, Observe, Send, Wake, Woken
 from edgebed.runtimes.live import paced_link as held_link
@@ -98,10 +99,7 @@ class Listener(Ways):
 
 def node_plan(node: str, role: str, link: LinkPlan) -> NodePlan:
     """A node with that link."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    return plan_of_role(node=node, role=role, device_class=role, seed=1, task=task, method=method, link=link)
+    return plan_of_role(node=node, role=role, link=link)
 
 
 def converse(

@@ -5,7 +5,8 @@ from evaluated import evaluation
 
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
-from edgebed.core.plan import Injection, LinkChange, Method, Part, Task, TensorLayout, Waiting, WorkerPlan
+from edgebed.core.plan import Injection, Method, Part, Task, TensorLayout, Waiting, WorkerPlan
+from edgebed.core.planned.link import LinkChange
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense, encode_update
 

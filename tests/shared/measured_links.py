@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.emulation.namespaces import Home, Namespaces, inside
 from edgebed.emulation.netlink import LinkReader, Queue
@@ -118,14 +118,14 @@ def measure(
             near.send(STAMP.pack(number, time.time()).ljust(size))
             time.sleep(apart_s)
             taken += _came(far)
-        taken += _came(far, SILENCE_S + queue.delay_s + queue.jitter_s)
+        taken += _came(far, SILENCE_S + queue.latency_s + queue.jitter_s)
         received = len(taken)
         for first in range(0, losses, PACKETS_AT_ONCE):
             for number in range(first, min(losses, first + PACKETS_AT_ONCE)):
                 near.send(STAMP.pack(number, time.time()))
             time.sleep(8 * WIRE_BYTES * PACKETS_AT_ONCE / (queue.rate_bit_s or math.inf))
             received += len(_came(far))
-        received += len(_came(far, SILENCE_S + queue.delay_s + queue.jitter_s))
+        received += len(_came(far, SILENCE_S + queue.latency_s + queue.jitter_s))
     return Measured(held=queue, delays_s=tuple(taken), sent=delays + losses, received=received)
 
 
@@ -164,7 +164,7 @@ def table(delays: int, losses: int) -> Iterator[str]:
                 found = measure(made, direction, delays=delays, losses=losses, apart_s=2.0 * link.jitter_s)
                 rate = f" of {rate_bit_s // MBIT}mbit" if rate_bit_s else ""
                 asked = _words(link.latency_s, link.jitter_s, link.loss)
-                read_back = _words(found.held.delay_s, found.held.jitter_s, found.held.loss)
+                read_back = _words(found.held.latency_s, found.held.jitter_s, found.held.loss)
                 delay = f"{1000 * found.delay_s:.1f} ms | {1000 * found.jitter_s:.1f} ms"
                 lost = f"{found.sent - found.received:,} of {found.sent:,}: {100 * found.loss:.2f} %"
                 yield f"| {direction}{rate} | {asked} | {read_back} | {delay} | {lost} |"

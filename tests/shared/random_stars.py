@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from passing import Passed, Sent, passed
 
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.model.flows import Course
 from edgebed.emulation.model.lane import Lane, LinkClock

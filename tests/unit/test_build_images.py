@@ -105,43 +105,41 @@ def test_a_checkout_says_which_commit_its_images_are_of(script):
     assert (clean, revision.read_text().strip()) == (head, f"{head}-dirty")
 
 
-def test_a_grafana_that_cannot_be_had_is_left_out_with_what_to_do(script):
-    """The rest is built as ever, and the bare `docker compose up` starts no Grafana."""
-    done = script.run(HERE=f"{BASE} prometheus:1")
-
-    assert done.returncode == 0, done.stderr
-    assert script.services() == {"grafana": {"profiles": ["registry"]}}
-    assert "Grafana cannot be had (no such host): it is left out; training does without." in done.stderr
-    assert "With a registry: docker pull grafana:1 && " in done.stderr
-
-
-def test_a_prometheus_that_cannot_be_had_is_built_from_debians_package(script):
-    """Under the project's own name, on the same base."""
-    done = script.run(HERE=f"{BASE} grafana:1")
-    prometheus = script.services()["prometheus"]
-
-    assert done.returncode == 0, done.stderr
-    assert (prometheus["image"], prometheus["pull_policy"]) == ("edgebed-prometheus:box", "never")
-    assert prometheus["build"]["args"] == {"BASE_IMAGE": BASE}
-    assert script.asked().index("build controller") < script.asked().index("build prometheus")
-
-
-def test_a_prometheus_that_cannot_even_be_built_stops_nothing(script):
-    """It is left out, and says where the reason is."""
-    done = script.run(HERE=f"{BASE} grafana:1", UNBUILDABLE="prometheus")
-
-    assert done.returncode == 0, done.stderr
-    assert script.services() == {"prometheus": {"profiles": ["registry"]}}
-    assert "Prometheus could not be built: it is left out, and training does without. no prometheus" in done.stderr
+ABSENT = {"profiles": ["registry"]}
+"""What keeps a service from being started by the bare `docker compose up`."""
+WITHOUT = {
+    "Grafana cannot be had": (
+        {"HERE": f"{BASE} prometheus:1"}, {"grafana": ABSENT},
+        ["Grafana cannot be had (no such host): it is left out; training does without.",
+         "With a registry: docker pull grafana:1 && "],
+    ),
+    "Prometheus cannot be had: it is built from Debian's package, under the project's own name": (
+        {"HERE": f"{BASE} grafana:1"},
+        {"prometheus": {"image": "edgebed-prometheus:box", "pull_policy": "never",
+                        "build": {"context": ".", "dockerfile": "images/prometheus/Dockerfile", "network": "host",
+                                  "args": {"BASE_IMAGE": BASE}}}}, [],
+    ),
+    "Prometheus cannot even be built": (
+        {"HERE": f"{BASE} grafana:1", "UNBUILDABLE": "prometheus"}, {"prometheus": ABSENT},
+        ["Prometheus could not be built: it is left out, and training does without. no prometheus"],
+    ),
+    "an image of nodes cannot be built: without it there is no training": (
+        {"HERE": f"{BASE} grafana:1 prometheus:1", "UNBUILDABLE": "worker-image"}, None,
+        ["error: an image could not be built:", "no worker-image"],
+    ),
+}  # fmt: skip
 
 
-def test_a_node_image_that_cannot_be_built_is_an_error(script):
-    """Without it there is no training."""
-    done = script.run(HERE=f"{BASE} grafana:1 prometheus:1", UNBUILDABLE="worker-image")
+@pytest.mark.parametrize("case", WITHOUT)
+def test_what_cannot_be_had_is_left_out_with_what_to_do(script, case):
+    """The rest is built as ever; what training needs is an error."""
+    has, services, said = WITHOUT[case]
+    done = script.run(**has)
 
-    assert done.returncode == 3
-    assert "error: an image could not be built:" in done.stderr
-    assert "no worker-image" in done.stderr
+    assert done.returncode == (3 if services is None else 0), done.stderr
+    assert [each for each in said if each not in done.stderr] == []
+    assert services is None or script.services() == services
+    assert "build controller" in script.asked().partition("build prometheus")[0]
 
 
 def test_a_file_of_the_users_own_is_not_replaced(script):

@@ -4,13 +4,10 @@ import ast
 import os
 import re
 import subprocess
-import tomllib
 from pathlib import Path
 
 import pytest
 from repository_files import ROOT, tracked_files
-
-import edgebed
 
 REQUIRED_FILES = (
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "docs/decisions.md", "CHANGELOG.md", "LICENSE",
@@ -204,65 +201,17 @@ class Some:
     assert docstrings(text) == [(1, "A."), (3, "B."), (5, "C."), (7, "D."), (9, "E."), (11, "F.")]
 
 
+def test_every_module_that_tests_share_is_named_with_what_it_is_for():
+    """In a README of a page."""
+    folder = ROOT / "tests/shared"
+    text = (folder / "README.md").read_text(encoding="utf-8")
+
+    assert set(re.findall(r"`(\w+)`", text)) >= {path.stem for path in folder.glob("*.py")}
+    assert len(text.splitlines()) <= 60
+
+
 def test_test_files_have_names_of_their_own():
     """They are imported without packages, and reports name them without folders."""
     names = [Path(name).name for name, _ in texts() if re.search(r"(^|/)test_\w+\.py$", name)]
 
     assert sorted(set(names)) == sorted(names)
-
-
-def test_torch_is_hashed_too():
-    """Its builds for four Pythons on three platforms; nothing installs it without that."""
-    text = (ROOT / "requirements/torch.txt").read_text(encoding="utf-8").replace("\\\n", " ")
-
-    assert re.search(r"^torch==\S+( +--hash=sha256:[0-9a-f]{64}){12}$", text, re.MULTILINE)
-    for place in ("scripts/setup", "scripts/build-images", "images/worker/Dockerfile", "images/controller/Dockerfile"):
-        uses = [
-            line
-            for line in (ROOT / place).read_text(encoding="utf-8").splitlines()
-            if re.search(r"--requirement \S*torch", line)
-        ]
-        assert uses
-        assert all("--require-hashes" in line for line in uses), place
-
-
-@pytest.mark.parametrize("name", ["requirements/run.txt", "requirements/dev.txt"])
-def test_the_locked_packages_are_exact_and_hashed(name):
-    """One version and at least one hash each, no index named, and torch, which has its own way, left out."""
-    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
-    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-
-    assert len(lines) > 40
-    assert all(re.match(r"[a-z0-9.-]+==\S+ .*--hash=sha256:[0-9a-f]{64}", line) for line in lines)
-    assert not any(re.match(r"torch==|-", line) for line in lines)
-    assert "://" not in text
-
-
-def test_both_locks_agree():
-    """What is tested is what is run."""
-    pins = [
-        dict(re.findall(r"^([a-z0-9.-]+)==(\S+)", (ROOT / name).read_text(encoding="utf-8"), flags=re.MULTILINE))
-        for name in ("requirements/run.txt", "requirements/dev.txt")
-    ]
-
-    assert pins[0].items() <= pins[1].items()
-
-
-def test_the_version_of_torch_is_the_same_everywhere():
-    """The one that is tested: scripts/setup installs it, the lock has it, and pyproject.toml's range begins with it."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    project = tomllib.loads(text)
-    version = re.search(r"^torch_version=(\S+)$", (ROOT / "scripts/setup").read_text(encoding="utf-8"), re.MULTILINE)
-    assert version is not None
-
-    assert f"torch>={version[1].removesuffix('.0')},<3" in project["project"]["dependencies"]
-    assert project["tool"]["uv"]["constraint-dependencies"] == [f"torch=={version[1]}"]
-    assert f"torch=={version[1]} " in (ROOT / "requirements/torch.txt").read_text(encoding="utf-8")
-    assert [entry["version"] for entry in project["tool"]["uv"]["dependency-metadata"]] == [version[1]]
-
-
-def test_the_package_knows_its_version():
-    """The one in pyproject.toml."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-
-    assert edgebed.__version__ == project["project"]["version"]

@@ -123,31 +123,6 @@ def test_what_gates_builds_or_publishes_installs_by_hash():
     assert '"$GITHUB_ACTION_PATH/scripts/setup"' in script_of(ACTION, "Install edgebed")
 
 
-def test_what_publishes_is_locked_as_it_is_tested():
-    """The release's tools, in the versions of dev.txt where that has them; each with its hashes."""
-    texts = {name: (ROOT / "requirements" / name).read_text(encoding="utf-8") for name in ("publish.txt", "dev.txt")}
-    publish, dev = (dict(re.findall(r"^([\w-]+)==(\S+)", text, re.MULTILINE)) for text in texts.values())
-
-    assert {"build", "setuptools", "twine"} <= publish.keys()
-    assert {name: publish[name] for name in publish.keys() & dev.keys()}.items() <= dev.items()
-    assert all("--hash=sha256:" in each for each in re.split(r"(?m)^(?=[\w-]+==)", texts["publish.txt"])[1:])
-
-
-def test_the_workflows_install_the_torch_that_is_tested():
-    """As scripts/setup does."""
-    (tested,) = re.findall(r"^torch_version=(\S+)$", (ROOT / "scripts/setup").read_text(encoding="utf-8"), re.MULTILINE)
-    named = {version for _, script in SCRIPTS for version in re.findall(r"torch==(\S+)", script)}
-
-    assert named == {tested}
-
-
-def test_the_citation_is_of_this_version():
-    """Whoever cites it names what they have used."""
-    citation = YAML(typ="safe").load(ROOT / "CITATION.cff")
-
-    assert (citation["version"], citation["license"]) == (VERSION, "Apache-2.0")
-
-
 @pytest.fixture
 def gate(tmp_path):
     """Runs the action's step with this environment's edgebed, each time another of one job, which share its folders.

@@ -1,6 +1,6 @@
 """The commands that act on nodes of a live run: the faults of scenarios, by hand."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +13,7 @@ from edgebed.core.errors import ScenarioError
 
 if TYPE_CHECKING:
     from edgebed.core.actions import Action
-    from edgebed.core.plan import LinkChange
+    from edgebed.core.planned.link import LinkChange
 
 AS_PLANNED = "as-planned"
 SHOWN_MAX = 6
@@ -94,11 +94,11 @@ def set_link(
     runs_dir: RunsDir = None,
 ) -> None:
     """Change the links of nodes to the data network; settings that are not given stay as they are."""
-    change = _change(uplink=uplink, downlink=downlink, latency=latency, jitter=jitter, loss=loss)
+    given = {"uplink": uplink, "downlink": downlink, "latency": latency, "jitter": jitter, "loss": loss}
+    change = _change(given)
     if as_planned == (change is not None):
-        raise ScenarioError(
-            f"link set: give what is to change (--uplink, --downlink, --latency, --jitter, --loss), or --{AS_PLANNED}"
-        )
+        options = ", ".join(f"--{key}" for key in given)
+        raise ScenarioError(f"link set: give what is to change ({options}), or --{AS_PLANNED}")
     _act("set the link of", nodes, run, runs_dir, ["link"], json=json, change=change)
 
 
@@ -172,27 +172,17 @@ def _cores(text: str) -> float | None:
     return cores
 
 
-def _change(
-    *, uplink: str | None, downlink: str | None, latency: str | None, jitter: str | None, loss: str | None
-) -> "LinkChange | None":
-    """The change of a link; None if nothing is given."""
-    from edgebed.core.plan import LinkChange
-    from edgebed.scenario import choices
+def _change(given: Mapping[str, str | None]) -> "LinkChange | None":
+    """The change of a link, by what is given of its properties; None if nothing is."""
+    from edgebed.core.planned.link import PROPERTIES, LinkChange
 
-    given: dict[str, tuple[str, str | None, Callable[[object], float]]] = {
-        "uplink_bit_s": ("--uplink", uplink, choices.read_rate),
-        "downlink_bit_s": ("--downlink", downlink, choices.read_rate),
-        "latency_s": ("--latency", latency, choices.read_latency),
-        "jitter_s": ("--jitter", jitter, choices.read_latency),
-        "loss": ("--loss", loss, choices.read_loss),
-    }
     problems, settings = [], {}
-    for name, (option, text, read) in given.items():
+    for key, text in given.items():
         try:
             if text is not None:
-                settings[name] = read(text)
+                settings[PROPERTIES[key].field] = PROPERTIES[key].read(text)
         except ValueError as error:
-            problems.append(f"{option}: {error}")
+            problems.append(f"--{key}: {error}")
     if problems:
         raise ScenarioError(*problems)
-    return LinkChange(**settings) if settings else None  # type: ignore[arg-type]  # a rate is whole, by its reader
+    return LinkChange(**settings) if settings else None

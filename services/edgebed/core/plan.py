@@ -14,6 +14,7 @@ from edgebed.core.actions import Action
 from edgebed.core.measures.task import Level, TaskMeasure
 from edgebed.core.planned.device_core import Core
 from edgebed.core.planned.hosts import HostPlan
+from edgebed.core.planned.link import LinkChange, LinkPlan
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,66 +49,6 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """Upper end of a uniform pause."""
     mean_s: float = 0.0
     """Mean of an exponential pause."""
-
-
-class LinkChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a link changes to at a time; None: stays as it is."""
-
-    at_s: float = 0.0
-    """Time since training began; in a link that repeats, since the beginning of the period. A fault's change is at
-    once."""
-    uplink_bit_s: int | None = None
-    downlink_bit_s: int | None = None
-    latency_s: float | None = None
-    jitter_s: float | None = None
-    loss: float | None = None
-
-
-class LinkPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A node's link to the data network: what it may carry, and how that changes during training.
-
-    Rates count what is on the wire, headers and acknowledgements included. None: as fast as the machine.
-    """
-
-    uplink_bit_s: int | None = None
-    """Rate at which the node may send."""
-    downlink_bit_s: int | None = None
-    """Rate at which the node may receive."""
-    latency_s: float = 0.0
-    """Latency one way, in each direction."""
-    jitter_s: float = 0.0
-    """Latency is drawn evenly from latency - jitter to latency + jitter."""
-    loss: float = 0.0
-    """Share of the packets that are lost, in each direction, from 0 to 1."""
-    changes: tuple[LinkChange, ...] = ()
-    """Changes in the order of their times."""
-    period_s: float | None = None
-    """Time after which the changes are repeated; None: they happen once."""
-    offset_s: float = 0.0
-    """Place in the period at which training begins."""
-
-    @property
-    def shaped(self) -> bool:
-        """Whether the link is anything but as fast as the machine."""
-        return self != LinkPlan()
-
-    @property
-    def lossy(self) -> bool:
-        """Whether the link ever loses packets."""
-        return self.loss > 0.0 or any(change.loss for change in self.changes)
-
-    @property
-    def delayed(self) -> bool:
-        """Whether the link ever has latency or jitter."""
-        return any(each.latency_s or each.jitter_s for each in self._moments())
-
-    @property
-    def limited(self) -> bool:
-        """Whether a rate of the link is ever limited."""
-        return any(each.uplink_bit_s is not None or each.downlink_bit_s is not None for each in self._moments())
-
-    def _moments(self) -> "tuple[LinkPlan | LinkChange, ...]":
-        return (self, *self.changes)
 
 
 Point = Literal["before-push", "during-push", "after-push", "during-pull", "after-pull"]
@@ -535,8 +476,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def server(self) -> ServerPlan:
         """The server's plan."""
-        (server,) = (node for node in self.nodes if isinstance(node, ServerPlan))
-        return server
+        return next(node for node in self.nodes if isinstance(node, ServerPlan))
 
     def workers(self) -> tuple[WorkerPlan, ...]:
         """Return the worker nodes, in order."""

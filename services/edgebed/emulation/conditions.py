@@ -11,18 +11,13 @@ from functools import lru_cache
 
 import msgspec
 
-from edgebed.core.plan import Injection, LinkChange, LinkPlan
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange, LinkPlan, LinkValues, values_of
 
 
-class LinkState(msgspec.Struct, frozen=True, kw_only=True):
-    """What a link is at a moment; None: no limit."""
+class LinkState(LinkValues, frozen=True, kw_only=True):
+    """What a link is at a moment, cut or not."""
 
-    uplink_bit_s: int | None = None
-    downlink_bit_s: int | None = None
-    latency_s: float = 0.0
-    """Latency one way, in each direction."""
-    jitter_s: float = 0.0
-    loss: float = 0.0
     cut: bool = False
     """Whether nothing passes; the rest is what the link is when healed."""
 
@@ -33,13 +28,7 @@ class LinkSchedule:
     def __init__(self, link: LinkPlan) -> None:
         self.period_s = link.period_s
         self.offset_s = link.offset_s
-        self.initial = LinkState(
-            uplink_bit_s=link.uplink_bit_s,
-            downlink_bit_s=link.downlink_bit_s,
-            latency_s=link.latency_s,
-            jitter_s=link.jitter_s,
-            loss=link.loss,
-        )
+        self.initial = LinkState(**values_of(link))
         self.times_s, self.conditions = _schedule(self.initial, link.changes)
 
     def at(self, time_s: float) -> LinkState:
@@ -89,7 +78,7 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
             return self
         change = LinkChange()
         if injection.change is not None:
-            change = msgspec.structs.replace(self.change, **_given(injection.change))
+            change = msgspec.structs.replace(self.change, **injection.change.given())
         return msgspec.structs.replace(self, change=change)
 
     def on(self, planned: LinkState) -> LinkState:
@@ -149,10 +138,4 @@ def _schedule(initial: LinkState, changes: tuple[LinkChange, ...]) -> tuple[tupl
 
 def changed(conditions: LinkState, change: LinkChange) -> LinkState:
     """Return the conditions after `change`."""
-    return msgspec.structs.replace(conditions, **_given(change))
-
-
-def _given(change: LinkChange) -> dict[str, float]:
-    """Return what a change mentions."""
-    names = (name for name in LinkChange.__struct_fields__ if name != "at_s")
-    return {name: value for name in names if (value := getattr(change, name)) is not None}
+    return msgspec.structs.replace(conditions, **change.given())

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from edgebed.core.errors import InfrastructureError, KernelLackError, ScenarioError, lacking
-from edgebed.core.plan import LinkChange, NodePlan, Plan
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.planned.link import LinkChange
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.emulation.calibration import Place
 from edgebed.emulation.cgroups import Cgroups
@@ -53,9 +54,9 @@ class Mechanisms:
         """Say why a node's link cannot be changed so during training; empty if it can."""
         if self.by_kernel and self.netem:
             return ""
-        if change.loss:
+        if change.asks("packets"):
             return f"packets cannot be lost here: {NO_NETEM if self.by_kernel else NETEM_ALONE}"
-        if self.by_kernel and (change.latency_s or change.jitter_s) and not self.delay(node):
+        if self.by_kernel and change.asks("delay") and not self.delay(node):
             return f"latency cannot be made here: {NO_NETEM}, and the link was planned without any"
         return ""
 

@@ -27,7 +27,8 @@ import msgspec
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import END_S, how_it_ended
 from edgebed.core.linux import enter_network_namespace
-from edgebed.core.plan import Injection, LinkPlan
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.orders import Began, HelperChange, HelperReply, Lines
 from edgebed.wire.messages import SharedLink
 from edgebed.wire.shared_links import share

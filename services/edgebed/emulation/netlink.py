@@ -12,10 +12,13 @@ import os
 import socket
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from edgebed.core.errors import InfrastructureError
+from edgebed.core.planned.link import IMPAIRMENTS, Impairments, Kind, impairments_of
 
 IFB = "edgebed-down"
 """Interface to which tc.py leads what a node receives, so that it passes a queue."""
@@ -23,6 +26,8 @@ IFB = "edgebed-down"
 TICK_NS = 64
 """The unit in which the kernel takes and gives a queue's times."""
 UINT32_MAX = 2**32 - 1
+NETEM_UNITS: dict[Kind, float] = {"delay": 1e9 / TICK_NS, "packets": UINT32_MAX}
+"""What netem counts for a second, and for all packets."""
 
 Payload = bytes
 _ERROR, _DONE = 2, 3
@@ -37,7 +42,9 @@ _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBI")
 _QDISC = struct.Struct("=B3xiIII")
 _TBF = struct.Struct("=8xI12xII4x")  # of tc_tbf_qopt: rate in bytes a second, limit, buffer in ticks
-_NETEM = struct.Struct("=I4xI8xI")  # of tc_netem_qopt: latency, loss, jitter
+_NETEM = struct.Struct("=6I")
+_NETEM_FIELDS = ("delay", "limit", "loss", "gap", "duplicate", "jitter")
+"""The fields of tc_netem_qopt."""
 _BASIC = struct.Struct("=QI")
 _QUEUE = struct.Struct("=4xII8x")  # of gnet_stats_queue: bytes that wait, packets dropped
 _STATS64 = struct.Struct("=16xQQ")  # of rtnl_link_stats64: bytes received and sent
@@ -51,15 +58,15 @@ _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
 _U32_ACTIONS, _ACTION_KIND, _ACTION_OPTIONS, _MIRRED_PARMS = 7, 1, 2, 2
 _STATS_BASIC, _STATS_QUEUE, _STATS_PACKETS = 1, 3, 8
 _TBF_PARMS, _TBF_RATE64 = 1, 4
-_NETEM_LATENCY64, _NETEM_JITTER64 = 10, 11
+_NETEM_64 = {"delay": 10, "jitter": 11}
+"""Attributes in which newer kernels tell the same in nanoseconds."""
 
 
 class BadAnswerError(ValueError):
     """Bytes that are no answer of netlink's."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Queue:
+class Queue(Impairments, frozen=True, kw_only=True):
     """A direction of a link as the kernel holds it, with its counters since it was set."""
 
     rate_bit_s: int | None = None
@@ -68,9 +75,6 @@ class Queue:
     """Bytes that may leave at once after a silence."""
     limit_bytes: int | None = None
     """Bytes that may wait before packets are dropped."""
-    delay_s: float = 0.0
-    jitter_s: float = 0.0
-    loss: float = 0.0
     cut: bool = False
     """Whether the queue drops everything."""
     packets: int = 0
@@ -284,8 +288,7 @@ def stack(qdiscs: list[Qdisc], interface: int) -> Queue | None:
         if root.parent == _ROOT and root.kind in ("tbf", "netem", "blackhole"):
             for child in here:
                 if root.kind == "tbf" and child.kind == "netem" and child.parent >> 16 == root.handle >> 16:
-                    inner = child.queue
-                    return replace(root.queue, delay_s=inner.delay_s, jitter_s=inner.jitter_s, loss=inner.loss)
+                    return replace(root.queue, **impairments_of(child.queue))
             return root.queue
     return None
 
@@ -300,14 +303,13 @@ def _read_tbf(options: bytes) -> Queue:
 
 
 def _read_netem(options: bytes) -> Queue:
-    delay_ticks, loss, jitter_ticks = _unpack(_NETEM, options)
-    delay_ns, jitter_ns = delay_ticks * TICK_NS, jitter_ticks * TICK_NS
+    values = dict(zip(_NETEM_FIELDS, _unpack(_NETEM, options), strict=True))
     found = attributes(options[_NETEM.size :])
-    if _NETEM_LATENCY64 in found:
-        (delay_ns,) = _unpack(_UINT64, found[_NETEM_LATENCY64])
-    if _NETEM_JITTER64 in found:
-        (jitter_ns,) = _unpack(_UINT64, found[_NETEM_JITTER64])
-    return Queue(delay_s=delay_ns * 1e-9, jitter_s=jitter_ns * 1e-9, loss=loss / UINT32_MAX)
+    held: dict[str, Any] = {each.field: values[each.netem] / NETEM_UNITS[each.kind] for each in IMPAIRMENTS}
+    for each in IMPAIRMENTS:
+        if (attribute := _NETEM_64.get(each.netem)) in found:
+            held[each.field] = _unpack(_UINT64, found[attribute])[0] * 1e-9
+    return Queue(**held)
 
 
 def _with_counters(queue: Queue, stats: dict[int, bytes]) -> Queue:

@@ -6,7 +6,8 @@ import time
 
 import msgspec
 
-from edgebed.core.plan import Injection, LinkPlan
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkPlan
 
 WAIT_S_MAX = 3600.0  # then it looks again; select takes no infinity
 

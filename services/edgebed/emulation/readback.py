@@ -16,6 +16,7 @@ from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.framing import MTU, burst_bytes
 from edgebed.core.plan import Injection
+from edgebed.core.planned.link import IMPAIRMENTS, Impairments, impairments_of, is_impaired
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState, Override
 from edgebed.emulation.netlink import TICK_NS, LinkReader, Queue
 
@@ -45,7 +46,7 @@ class LinkMeter:
         self.differences: dict[str, str] = {}
         self.reader = reader
         self.delay = delay
-        self.is_delayed = any(each.latency_s or each.jitter_s or each.loss for each in effective.possible())
+        self.is_delayed = any(map(is_impaired, effective.possible()))
         """Whether the link's plan has anything for `delay` to make."""
         self.last: records.Link | None = None
         self.last_s = -math.inf
@@ -115,7 +116,7 @@ class LinkMeter:
     def _record(self, asked: LinkState, up: Queue | None, down: Queue | None, problem: str) -> records.Link:
         return records.Link(
             mechanism="tc",
-            delay=self.delay if self.is_delayed or asked.latency_s or asked.jitter_s or asked.loss else "",
+            delay=self.delay if self.is_delayed or is_impaired(asked) else "",
             interface=self.reader.interface,
             uplink_asked=asked.uplink_bit_s,
             downlink_asked=asked.downlink_bit_s,
@@ -123,9 +124,7 @@ class LinkMeter:
             downlink_held=down.rate_bit_s if down else None,
             uplink_burst=up.burst_bytes if up else None,
             downlink_burst=down.burst_bytes if down else None,
-            latency_s=asked.latency_s,
-            jitter_s=asked.jitter_s,
-            loss=asked.loss,
+            **impairments_of(asked),
             cut=asked.cut,
             mtu=None if self.reader.mtu == MTU else self.reader.mtu,
             problem=problem,
@@ -161,9 +160,7 @@ class StatedLink:
             downlink_asked=asked.downlink_bit_s,
             uplink_held=None if asked.cut else asked.uplink_bit_s,
             downlink_held=None if asked.cut else asked.downlink_bit_s,
-            latency_s=asked.latency_s,
-            jitter_s=asked.jitter_s,
-            loss=asked.loss,
+            **impairments_of(asked),
             cut=asked.cut,
         )
 
@@ -235,14 +232,10 @@ def deviation(asked: LinkState, up: Queue | None, down: Queue | None, *, netem: 
                 f"{burst_bytes(rate_bit_s, mtu)}"
             )
         elif not all(
-            math.isclose(one, other, rel_tol=1e-6, abs_tol=TICK_NS * 1e-9)
-            for one, other in zip((held.delay_s, held.jitter_s, held.loss),
-                                  (wanted.latency_s, wanted.jitter_s, wanted.loss), strict=True)
-        ):  # fmt: skip
-            found.append(
-                f"{direction}: the kernel's netem holds {_delay(held.delay_s, held.jitter_s, held.loss)}, asked "
-                + _delay(wanted.latency_s, wanted.jitter_s, wanted.loss)
-            )
+            math.isclose(value, getattr(wanted, field), rel_tol=1e-6, abs_tol=TICK_NS * 1e-9)
+            for field, value in impairments_of(held).items()
+        ):
+            found.append(f"{direction}: the kernel's netem holds {_impaired(held)}, asked {_impaired(wanted)}")
     return "; ".join(found)
 
 
@@ -267,5 +260,6 @@ def _rate(rate_bit_s: int | None) -> str:
     return f"{rate_bit_s}bit"
 
 
-def _delay(delay_s: float, jitter_s: float, loss: float) -> str:
-    return f"{1000 * delay_s:g} ms ± {1000 * jitter_s:g} ms and {100 * loss:g} % loss"
+def _impaired(link: Impairments) -> str:
+    """Write what happens to packets, all of it."""
+    return ", ".join(f"{each.key} {each.seen_text(getattr(link, each.field))}" for each in IMPAIRMENTS)

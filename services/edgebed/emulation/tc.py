@@ -30,8 +30,9 @@ from pyroute2 import IPRoute, NetlinkError
 from edgebed.core.errors import InfrastructureError, KernelLackError
 from edgebed.core.framing import MTU, burst_bytes, queue_bytes
 from edgebed.core.linux import enter_new_network_namespace, in_own_thread
+from edgebed.core.planned.link import IMPAIRMENTS, asked, is_impaired
 from edgebed.emulation.conditions import LinkState
-from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, IFB, TICK_NS, UINT32_MAX
+from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, IFB, NETEM_UNITS, TICK_NS, UINT32_MAX
 
 RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
 MTU_MAX = 1586
@@ -211,12 +212,12 @@ def disciplines(rate_bit_s: int | None, conditions: LinkState, features: Feature
     wanted: list[Discipline] = []
     if rate_bit_s is not None:
         wanted.append(("tbf", _tbf(rate_bit_s, mtu)))
-    if features.netem and (conditions.latency_s or conditions.jitter_s or conditions.loss):
+    if features.netem and is_impaired(conditions):
         wanted.append(("netem", _netem(conditions)))
         if rate_bit_s is not None:
             limit = struct.pack("=I", queue_bytes(rate_bit_s))  # the library leaves this kind's options as they are
             wanted.append(("bfifo", {"value": limit}))
-    assert features.netem or not conditions.loss, "a scenario with loss is refused where netem is missing"
+    assert features.netem or not asked("packets", conditions), "a scenario with loss is refused where netem is missing"
     return wanted
 
 
@@ -237,9 +238,7 @@ def _tbf(rate_bit_s: int, mtu: int) -> dict[str, Any]:
 
 def _netem(conditions: LinkState) -> dict[str, Any]:
     return {
-        "delay": round(conditions.latency_s * 1e9 / TICK_NS),
-        "jitter": round(conditions.jitter_s * 1e9 / TICK_NS),
-        "loss": round(conditions.loss * UINT32_MAX),
+        **{each.netem: round(getattr(conditions, each.field) * NETEM_UNITS[each.kind]) for each in IMPAIRMENTS},
         "limit": _NETEM_PACKETS,
         "attrs": [("TCA_NETEM_RATE", {"rate": _NETEM_RATE_BYTE_S})],
     }

@@ -8,6 +8,7 @@ import numpy as np
 from edgebed.core.actions import ACTIONS
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import all_measures
+from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
 from edgebed.learning.objectives.registry import declared
@@ -267,10 +268,8 @@ LINKS = ExportTable(
     (
         Column("node", "text", "The node whose link it is."),
         Column("direction", "text", "uplink or downlink."),
-        Column("latency_s", "number", "Latency as asked at the beginning."),
+        *(Column(each.field, "number", each.words) for each in IMPAIRMENTS),
         Column("latency_measured_s", "number", "Latency of the message that was delayed least, with its handling."),
-        Column("jitter_s", "number", "Variation of the latency, as asked."),
-        Column("loss", "number", "Share of the packets, 0 to 1."),
         Column("asked_low_bit_s", "integer", "The lowest rate asked over time, bits a second; empty: no limit."),
         Column("asked_high_bit_s", "integer", "The highest rate asked over time."),
         Column("held_bit_s", "integer", "The rate in force, as read back last."),

@@ -24,7 +24,8 @@ from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import aggregation_of, applied_together, batches_a_push, compression_of
 from edgebed.core.errors import LocatedProblem, Location, ScenarioError
 from edgebed.core.framing import wire_bytes
-from edgebed.core.plan import LinkPlan, NodePlan, Plan, ServerPlan, Waiting, WorkerPlan
+from edgebed.core.plan import NodePlan, Plan, ServerPlan, Waiting, WorkerPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.conditions import LinkSchedule, LinkState

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from edgebed.core.framing import wire_bytes
-from edgebed.core.plan import LinkPlan, NodePlan, Plan
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.planned.link import LinkPlan, impairments_text
 from edgebed.core.quantities import number_text, seconds_text
-from edgebed.core.units import format_duration, format_percentage, format_rate
+from edgebed.core.units import format_duration, format_rate
 from edgebed.emulation.conditions import LinkState
 from edgebed.planning.link_warnings import Direction, moments, rate_of, rate_text
 
@@ -57,11 +58,7 @@ def link_text(link: LinkPlan) -> str:
         return UNLIMITED
     first = moments(link)[0]
     parts = list(_rates(first)) if link.period_s is None else _trace(link, link.period_s)
-    if first.latency_s or first.jitter_s:
-        jitter = f"±{format_duration(first.jitter_s)}" if first.jitter_s else ""
-        parts.append(f"{format_duration(first.latency_s)}{jitter}")
-    if first.loss:
-        parts.append(f"loss {format_percentage(first.loss)}")
+    parts += filter(None, (impairments_text(first),))
     if link.changes and link.period_s is None:
         parts.append(f"steps {len(link.changes)}")
     return " ".join(parts)

@@ -6,7 +6,8 @@ from typing import Literal
 from edgebed.core import quantities
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.framing import ACK_SHARE
-from edgebed.core.plan import LinkPlan, NodePlan, Plan
+from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.planned.link import LinkPlan, asked
 from edgebed.core.quantities import number_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.emulation.conditions import LinkSchedule, LinkState
@@ -77,10 +78,10 @@ def _loss_paths(scenario: Scenario, plan: Plan) -> Iterator[str]:
     for node in plan.nodes:
         if node.link.lossy:
             section = node.role if node.role != "worker" else f"fleet.{node.device_class}"
-            yield f"{section}.{'loss' if node.link.loss else 'link_steps'}"
+            yield f"{section}.{next(iter(asked('packets', node.link)), 'link_steps')}"
     for k, entry in enumerate(scenario.trials[plan.trial].faults):
-        if isinstance(entry, LinkFault) and entry.loss:
-            yield f"faults.{k}.loss"
+        if isinstance(entry, LinkFault):
+            yield from (f"faults.{k}.{key}" for key in asked("packets", entry.change()))
 
 
 def link_warnings(plan: Plan) -> Iterator[str]:

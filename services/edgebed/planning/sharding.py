@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.registry import rule_of
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import LinkPlan, Shard, Task
+from edgebed.core.plan import Shard, Task
+from edgebed.core.planned.link import LinkPlan
 from edgebed.core.quantities import count_text
 from edgebed.planning.layer_costs import LayerMeasurements, LayerTimes, layer_costs, shares
 from edgebed.planning.partition import LayerPartition, choose_cuts, cost_of

@@ -1,4 +1,4 @@
-"""Values with more than one form, or with limits: a waiting time, a split, an interval, a bound, a link's rate.
+"""Values with more than one form, or with limits: a waiting time, a split, an interval, a bound.
 
 For each a frozen value, a reader from what YAML gives (ValueError says what is allowed), and a writer back to it.
 """
@@ -18,9 +18,6 @@ WAITING_FORM = "a duration, {uniform: [0s, 200ms]} or {exponential: 100ms}"
 SPLIT_FORM = "iid, {dirichlet: 0.5} or {by-label: 2}"
 EVERY_FORM = "a number of updates, e.g. 200 updates, or a duration, e.g. 5s"
 COMPARISONS = (">=", "<=", "==", "!=", ">", "<")
-RATE_MIN_BIT_S = 8_000  # a packet of 1,514 bytes takes a second and a half
-RATE_MAX_BIT_S = 10 * 10**9
-LATENCY_MAX_S = 60.0
 CPUS_MIN = 0.01  # the least that the kernel holds: a millisecond of each 100
 INTERVAL_MIN_S = 0.001  # virtual time, too, goes from one interval to the next
 
@@ -135,35 +132,6 @@ def read_cuts(given: object) -> Any:
             why = f"{after} comes after {before}" if before else "layer 0 begins a shard anyway"
             raise ValueError(f"{given}: cuts rise, e.g. [1, 3]: {why}")
     return given
-
-
-def read_rate(given: object) -> int:
-    """Read the rate that a link may carry, in bit/s."""
-    return check_rate(units.parse_rate(given))
-
-
-def check_rate(rate_bit_s: int) -> int:
-    """Return a rate that a link can have; ValueError if it is none."""
-    if not RATE_MIN_BIT_S <= rate_bit_s <= RATE_MAX_BIT_S:
-        least, most = units.format_rate(RATE_MIN_BIT_S), units.format_rate(RATE_MAX_BIT_S)
-        raise ValueError(f"{units.format_rate(rate_bit_s)} is no rate of a link; from {least} to {most}")
-    return rate_bit_s
-
-
-def read_latency(given: object) -> float:
-    """Read the delay of a link, in seconds."""
-    latency_s = units.parse_duration(given)
-    if latency_s > LATENCY_MAX_S:
-        raise ValueError(f"{given} is above {units.format_duration(LATENCY_MAX_S)}")
-    return latency_s
-
-
-def read_loss(given: object) -> float:
-    """Read a share of packets, below 1."""
-    loss = units.parse_percentage(given)
-    if loss == 1.0:
-        raise ValueError("a link that loses all packets carries nothing; below 100%")
-    return loss
 
 
 def read_bound(given: object, parse: Callable[[str], float], example: str) -> Bound:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Self
 
+import msgspec
 from pydantic import (
     AfterValidator,
     Field,
@@ -21,8 +22,8 @@ from pydantic import (
 )
 
 from edgebed.core import chance, units
-from edgebed.core.plan import LinkChange, LinkPlan
-from edgebed.scenario import choices
+from edgebed.core.planned import link
+from edgebed.core.planned.link import PROPERTIES, LinkChange, LinkPlan
 from edgebed.scenario.problems import Problem, Problems, problems_of
 from edgebed.scenario.section import (
     Duration,
@@ -39,19 +40,19 @@ from edgebed.scenario.traces.trace import Trace, check_step
 
 Rate = Annotated[
     int,
-    PlainValidator(choices.read_rate),
+    PlainValidator(link.read_rate),
     PlainSerializer(units.format_rate, return_type=str, when_used="json"),
     of_pattern("rate", units.RATE_PATTERN, "10mbit", "500kbit"),
 ]
 Latency = Annotated[
     float,
-    PlainValidator(choices.read_latency),
+    PlainValidator(link.read_latency),
     PlainSerializer(units.format_duration, return_type=str, when_used="json"),
     of_pattern("duration", units.DURATION_PATTERN, "40ms", "0s"),
 ]
 Loss = Annotated[
     float,
-    PlainValidator(choices.read_loss),
+    PlainValidator(link.read_share),
     PlainSerializer(units.format_percentage, return_type=str, when_used="json"),
     of_pattern("percentage", units.PERCENTAGE_PATTERN, "1%", "0.5%"),
 ]
@@ -124,21 +125,14 @@ class LinkSettings(Section):
 
     def change(self, at_s: float = 0.0) -> LinkChange:
         """Return the change for a plan."""
-        return LinkChange(
-            at_s=at_s,
-            uplink_bit_s=self.uplink,
-            downlink_bit_s=self.downlink,
-            latency_s=self.latency,
-            jitter_s=self.jitter,
-            loss=self.loss,
-        )
+        return LinkChange(at_s=at_s, **_values(self))
 
     @classmethod
     def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
         """Yield a problem where nothing changes."""
         yield from super().contradictions(given)
-        if all(given.get(key) is None for key in LinkSettings.model_fields):
-            yield Problem((), f"nothing changes; give one or more of {', '.join(LinkSettings.model_fields)}")
+        if all(given.get(key) is None for key in PROPERTIES):
+            yield Problem((), f"nothing changes; give one or more of {', '.join(PROPERTIES)}")
 
 
 class _Moment(Section):
@@ -236,23 +230,19 @@ def _time_of(step: object) -> float | None:
 
 def link_of(section: LinkSection, seed: int, node: str) -> LinkPlan:
     """Return the link of `node`, whose class or role has `section`."""
-    link = LinkPlan(
-        uplink_bit_s=section.uplink,
-        downlink_bit_s=section.downlink,
-        latency_s=section.latency,
-        jitter_s=section.jitter,
-        loss=section.loss,
-        changes=tuple(step.change(step.at) for step in section.link_steps),
-    )
+    planned = LinkPlan(**_values(section), changes=tuple(step.change(step.at) for step in section.link_steps))
     if (trace := section.link_trace) is None:
-        return link
-    return LinkPlan(
-        uplink_bit_s=trace.changes[0].uplink_bit_s if trace.has_up else section.uplink,
-        downlink_bit_s=trace.changes[0].downlink_bit_s if trace.has_down else section.downlink,
-        latency_s=link.latency_s,
-        jitter_s=link.jitter_s,
-        loss=link.loss,
+        return planned
+    rates = {"uplink_bit_s": trace.has_up, "downlink_bit_s": trace.has_down}
+    return msgspec.structs.replace(
+        planned,
+        **{field: getattr(trace.changes[0], field) for field, is_there in rates.items() if is_there},
         changes=trace.changes,
         period_s=trace.period_s,
         offset_s=chance.uniform(seed, "trace", node) * trace.period_s,
     )
+
+
+def _values(section: LinkSection | LinkSettings) -> dict[str, Any]:
+    """Return what a section says of each property of a link, by its field."""
+    return {each.field: getattr(section, key) for key, each in PROPERTIES.items()}

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from edgebed.core.plan import Injection, LinkPlan, NodePlan
+from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.core.records import AnyRecord, Count
 
 PROTOCOL = 8

@@ -1,10 +1,10 @@
 """The first hour: the experiment that `init` writes works as it is, and `doctor` says what is lost."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import command_line
 
 from edgebed.cli import main as cli
 from edgebed.cli.begin import FILES
@@ -23,17 +23,7 @@ CORES = 2
 def edgebed(monkeypatch, capsys, tmp_path):
     """The command line in this process and an empty folder; gives (exit code, standard output, standard error)."""
     monkeypatch.chdir(tmp_path)
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", *map(str, words)])
-        code = 0
-        try:
-            cli.main()
-        except SystemExit as left:
-            code = left.code or 0
-        return code, *capsys.readouterr()
-
-    return call
+    return command_line(monkeypatch, capsys)
 
 
 def test_what_init_writes_is_valid_and_runs(edgebed, tmp_path):

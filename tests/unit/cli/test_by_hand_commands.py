@@ -1,32 +1,24 @@
 """The commands that act by hand, against a controller's end that does as the test says."""
 
 import json
-import sys
 import threading
 
 import pytest
+from command_line import command_line
 from node_plans import plan_of_role
 
-from edgebed.cli import main as cli
-from edgebed.core.plan import Injection, LinkChange, Method, Part, Plan, Task
+from edgebed.core.plan import Injection, Plan
+from edgebed.core.planned.link import LinkChange
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.roles.events import CommandResult
 from edgebed.runtimes.live.control import Control
-
-METHOD = Method(
-    name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="c"), "local_work": Part(name="l")}
-)
-TASK = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
 
 
 def plan(classes):
     """A trial with so many workers of each class."""
     names = [("server", "server", "server"), ("evaluator", "evaluator", "evaluator")]
     names += [(f"{name}-{k}", "worker", name) for name, count in classes.items() for k in range(count)]
-    nodes = tuple(
-        plan_of_role(node=node, role=role, device_class=device_class, seed=1, task=TASK, method=METHOD)
-        for node, role, device_class in names
-    )
+    nodes = tuple(plan_of_role(node=node, role=role, device_class=device_class) for node, role, device_class in names)
     return Plan(scenario="tiny", trial="asgd", question="", seed=1, nodes=nodes)
 
 
@@ -40,14 +32,8 @@ def runs(tmp_path, monkeypatch):
 @pytest.fixture
 def edgebed(monkeypatch, capsys):
     """Runs a command line in this process; gives (exit code, standard output, standard error)."""
-
-    def call(words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", *words.split()])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, *capsys.readouterr()
-
-    return call
+    call = command_line(monkeypatch, capsys)
+    return lambda words: call(*words.split())
 
 
 def make_run(runs, runtime="process", classes=None, scenario="tiny"):

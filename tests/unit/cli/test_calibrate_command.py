@@ -6,8 +6,8 @@ import sys
 
 import msgspec
 import pytest
+from command_line import command_line
 
-from edgebed.cli import main as cli
 from edgebed.emulation.calibration import Bulk, Calibration, HostFacts, PlaceMeasurements, load
 from edgebed.studies.host import calibrating
 
@@ -23,13 +23,7 @@ def edgebed(monkeypatch, capsys, tmp_path):
     """Runs a command line in this process; gives (exit code, standard output, standard error)."""
     monkeypatch.setenv("EDGEBED_CALIBRATION", str(tmp_path / "kept.json"))
 
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, *capsys.readouterr()
-
-    return call
+    return command_line(monkeypatch, capsys)
 
 
 @pytest.fixture

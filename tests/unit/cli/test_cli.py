@@ -9,14 +9,17 @@ import sys
 import types
 from pathlib import Path
 
+import msgspec
 import pytest
+from command_line import command_line
 from evaluated import MEASURES, evaluation
 from finished_runs import RISING, finished_run
+from node_plans import METHOD, plan_of_role
 
 from edgebed.cli import main as cli
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.plan import EvaluatorPlan, Method, Part, Plan, ServerPlan, Task, WorkerPlan
+from edgebed.core.plan import Plan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.running.results import Run
@@ -24,13 +27,11 @@ from edgebed.running.results import Run
 
 def make_run(root, outcome="completed", accuracy=0.97):
     """A run of one trial with two updates, and an expectation of 0.9."""
-    method = Method(
-        name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="c"), "local_work": Part(name="l")}
+    method = msgspec.structs.replace(METHOD, name="asgd")
+    server, evaluator, worker = (
+        plan_of_role(node=node, role=role, device_class=node.partition("-")[0], method=method)
+        for node, role in (("server", "server"), ("evaluator", "evaluator"), ("edge-0", "worker"))
     )
-    task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
-    server = ServerPlan(node="server", device_class="server", seed=1, task=task, method=method)
-    worker = WorkerPlan(node="edge-0", device_class="edge", seed=1, task=task, method=method)
-    evaluator = EvaluatorPlan(node="evaluator", device_class="evaluator", seed=1, task=task, method=method)
     plan = Plan(
         scenario="tiny", trial="asgd", question="Does it run?", seed=1, nodes=(server, evaluator, worker),
         measures=MEASURES, expectations=(("final_accuracy", ">=", 0.9),),
@@ -65,14 +66,7 @@ def runs(tmp_path, monkeypatch):
 @pytest.fixture
 def edgebed(monkeypatch, capsys):
     """Runs a command line in this process; gives (exit code, standard output, standard error)."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", *(str(word) for word in words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, *capsys.readouterr()
-
-    return call
+    return command_line(monkeypatch, capsys)
 
 
 @pytest.fixture

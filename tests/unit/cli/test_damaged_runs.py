@@ -2,13 +2,12 @@
 
 import os
 import shutil
-import sys
 
 import numpy as np
 import pytest
+from command_line import command_line
 from finished_runs import RISING, finished_run
 
-from edgebed.cli import main as cli
 from edgebed.core.package import fingerprint
 from edgebed.journal.run_folder import RunFolder
 
@@ -21,14 +20,13 @@ FOREVER = 2**53
 @pytest.fixture
 def edgebed(monkeypatch, capsys):
     """Runs a command line in this process; gives (exit code, all that it printed)."""
+    call = command_line(monkeypatch, capsys)
 
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", *(str(word) for word in words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, "".join(capsys.readouterr())
+    def all_of(*words):
+        code, *said = call(*words)
+        return code, "".join(said)
 
-    return call
+    return all_of
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import command_line
 from finished_runs import RISING, finished_run
 from tiny_paper import write_paper
 from tiny_sweep import write_sweep
 
-from edgebed.cli import main as cli
 from edgebed.core.quantities import count_text
 
 pytestmark = pytest.mark.slow
@@ -44,13 +44,7 @@ def call(
     monkeypatch.setenv("EDGEBED_RUNS_DIR", str(tmp_path / "runs"))
     (tmp_path / "file").write_text("")
 
-    def called(*words: str) -> Called:
-        monkeypatch.setattr(sys, "argv", ["edgebed", *words])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return int(left.value.code or 0), *capsys.readouterr()
-
-    return called
+    return command_line(monkeypatch, capsys)
 
 
 @pytest.mark.parametrize(

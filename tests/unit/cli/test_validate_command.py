@@ -1,11 +1,12 @@
 """`edgebed validate`: valid is what can be planned; what could not be looked at here is said."""
 
+import functools
 import json
 import sys
 
 import pytest
+from command_line import command_line
 
-from edgebed.cli import main as cli
 from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import forgetting
 from edgebed.planning.checking import check
@@ -46,14 +47,7 @@ def written(tmp_path):
 @pytest.fixture
 def validate(monkeypatch, capsys):
     """The command in this process; gives (exit code, standard output, standard error)."""
-
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", "validate", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, *capsys.readouterr()
-
-    return call
+    return functools.partial(command_line(monkeypatch, capsys), "validate")
 
 
 @pytest.mark.slow

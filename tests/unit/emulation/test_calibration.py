@@ -7,7 +7,8 @@ import pytest
 
 from edgebed.core.console import make_console
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import LinkChange, LinkPlan, Method, Part, Plan, ServerPlan, Task, WorkerPlan
+from edgebed.core.plan import Method, Part, Plan, ServerPlan, Task, WorkerPlan
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.calibration import (
     PAYLOAD_SHARE,
     Beside,

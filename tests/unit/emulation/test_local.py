@@ -4,12 +4,10 @@ import msgspec
 import pytest
 
 from edgebed.core.errors import InfrastructureError, KernelLackError, ScenarioError, lacking
-from edgebed.core.plan import (  # fmt: skip
+from edgebed.core.plan import (
     FaultPlan,
     FaultStep,
     Injection,
-    LinkChange,
-    LinkPlan,
     Method,
     Part,
     Plan,
@@ -18,6 +16,7 @@ from edgebed.core.plan import (  # fmt: skip
     Trigger,
     WorkerPlan,
 )
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation import means
 from edgebed.emulation.local import LocalMechanisms, local_mechanisms
 from edgebed.emulation.means import Mechanisms, check_mechanisms

@@ -63,7 +63,7 @@ def test_latency_jitter_and_loss_are_read_as_they_were_written(rate_bit_s, laten
 
     assert queue is not None
     assert (queue.rate_bit_s is None) == (rate_bit_s is None)
-    assert queue.delay_s == pytest.approx(latency_s, abs=64e-9)
+    assert queue.latency_s == pytest.approx(latency_s, abs=64e-9)
     assert queue.jitter_s == pytest.approx(jitter_s, abs=64e-9)
     assert queue.loss == pytest.approx(loss, abs=1e-9)
     both = LinkState(uplink_bit_s=rate_bit_s, downlink_bit_s=rate_bit_s, latency_s=latency_s, jitter_s=jitter_s,
@@ -81,7 +81,7 @@ def test_a_long_latency_is_read_from_its_own_attribute():
 
     queue = read_qdisc(payload).queue
 
-    assert (queue.delay_s, queue.jitter_s) == (pytest.approx(400.0), pytest.approx(0.005))
+    assert (queue.latency_s, queue.jitter_s) == (pytest.approx(400.0), pytest.approx(0.005))
 
 
 def test_nothing_but_token_buckets_and_delays_counts_as_a_limit():

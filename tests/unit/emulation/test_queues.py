@@ -40,7 +40,7 @@ def test_below_a_limit_a_queue_counts_bytes_and_what_is_on_its_way_has_room(rate
     delay = read_qdisc(queues["netem"]).queue
 
     assert list(queues) == ["tbf", "netem", "bfifo"]
-    assert (delay.delay_s, delay.jitter_s) == (pytest.approx(0.04), pytest.approx(0.01))
+    assert (delay.latency_s, delay.jitter_s) == (pytest.approx(0.04), pytest.approx(0.01))
     assert delay.loss == pytest.approx(0.25)
     assert packets_of(queues["netem"]) >= 100_000
     assert struct.unpack("=I", options_of(queues["bfifo"])) == (max(32_000, rate_bit_s // 8 // 5),)

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 
 from edgebed.core.framing import burst_bytes
-from edgebed.core.plan import Injection, LinkChange, LinkPlan
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation import readback
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState
 from edgebed.emulation.netlink import BadAnswerError, Queue
@@ -62,8 +63,9 @@ class Kernel:
             "uplink: the kernel holds 2mbit, asked 1mbit; downlink: the kernel holds 3mbit, asked 1mbit",
         ),
         (
-            LinkState(uplink_bit_s=MBIT), queue(MBIT, delay_s=0.1), None,
-            "uplink: the kernel's netem holds 100 ms ± 0 ms and 0 % loss, asked 0 ms ± 0 ms and 0 % loss",
+            LinkState(uplink_bit_s=MBIT), queue(MBIT, latency_s=0.1), None,
+            ("uplink: the kernel's netem holds latency 100 ms, jitter 0 ms, loss 0 %, "
+             "asked latency 0 ms, jitter 0 ms, loss 0 %"),
         ),
         (LinkState(uplink_bit_s=MBIT, cut=True), Queue(cut=True), Queue(cut=True), ""),
         (
@@ -80,11 +82,11 @@ def test_a_deviation_is_told_in_words(asked, up, down, words):
 
 def test_latency_is_compared_where_the_kernel_makes_it():
     """Else the transport does, and the kernel is to add nothing."""
-    asked, delayed = LinkState(latency_s=0.04, loss=0.01), Queue(delay_s=0.04, loss=0.01)
+    asked, delayed = LinkState(latency_s=0.04, loss=0.01), Queue(latency_s=0.04, loss=0.01)
 
     assert deviation(asked, delayed, delayed, netem=True) == ""
     assert deviation(asked, None, None, netem=False) == ""
-    assert "asked 40 ms ± 0 ms and 1 % loss" in deviation(asked, None, delayed, netem=True)
+    assert "asked latency 40 ms, jitter 0 ms, loss 1 %" in deviation(asked, None, delayed, netem=True)
 
 
 def test_a_change_may_come_a_second_early_or_late():

@@ -1,16 +1,16 @@
 """Runs to export: a plain one, one with deaths whose journal breaks off, a layer-wise one; all in virtual time."""
 
 import csv
+import functools
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import command_line
 from quick_runs import run as run_quickly
 
 import edgebed
-from edgebed.cli import main as cli
 
 PLAIN: dict[str, Any] = {
     "name": "plain",
@@ -78,13 +78,7 @@ def export(root, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
 
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", "export", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, *capsys.readouterr()
-
-    return call
+    return functools.partial(command_line(monkeypatch, capsys), "export")
 
 
 @pytest.fixture

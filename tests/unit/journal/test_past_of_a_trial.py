@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from edgebed.core import records
 from edgebed.core.errors import DamagedFileError, ScenarioError
-from edgebed.core.plan import Injection, LinkChange
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import TrialFolder

@@ -174,7 +174,7 @@ def test_an_empty_trial_has_a_summary(make_sample_plan):
     """Nothing measured is None, not zero and not an error, and an expectation of it is not met."""
     summary = summarise(make_sample_plan(), Series.empty())
 
-    assert (summary.outcome, summary.updates, summary.final_accuracy, summary.updates_per_s) == (
+    assert (summary.outcome, summary.updates, summary.final["accuracy"], summary.updates_per_s) == (
         "unfinished",
         0,
         None,
@@ -223,8 +223,8 @@ def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_
     ]
     summary = summarise(make_sample_plan(), series_of(tmp_path, entries))
 
-    assert (summary.final_accuracy, summary.final_loss, summary.time_s) == (None, None, None)
-    assert (summary.best_accuracy, summary.last_accuracy, summary.last_accuracy_version) == (0.9, 0.8, 1500)
+    assert (summary.final["accuracy"], summary.final["loss"], summary.time_s) == (None, None, None)
+    assert (summary.best["accuracy"], summary.last["accuracy"], summary.last_version) == (0.9, 0.8, 1500)
     assert outcome_text(summary) == "interrupted: Ctrl-C; accuracy 80.00 % at update 1,500"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from node_plans import plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Plan
 from edgebed.journal.accounts.skipped_evaluations import skipped_text, skipped_times, skipped_versions
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
@@ -21,16 +21,10 @@ from edgebed.journal.verdict.fidelity import judge
 
 def plan_of(**evaluated):
     """A server, an evaluator and a worker."""
-    task = Task(
-        model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (10,)),), batch_size=16,
-        gradient_time_s=0.01,
-    )  # fmt: skip
-    part = Part(name="none")
-    method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
     roles = [("server", "server"), ("evaluator", "evaluator"), ("edge-0", "worker")]
     nodes = tuple(
         plan_of_role(
-            node=name, role=role, device_class=name.split("-")[0], seed=1, task=task, method=method, num_examples=10,
+            node=name, role=role, device_class=name.split("-")[0], num_examples=10,
             **({"evaluate_every_updates": None} | evaluated),
         )
         for name, role in roles

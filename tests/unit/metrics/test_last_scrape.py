@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import pytest
 import zmq
 from live_shell import shell_of
+from node_plans import plan_of_role
 from run_secret import CREDENTIALS
 
-from edgebed.core.plan import Method, Part, Task, TensorLayout, WorkerPlan
 from edgebed.metrics.discovery import HttpServer, serve_metrics
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.runtimes.live.data_endpoints import DataDealer
@@ -23,18 +23,7 @@ from edgebed.wire import messages
 
 HOST = "127.0.0.1"
 TIMEOUT_S = 20.0
-TASK = Task(
-    model="small",
-    input_shape=(1, 8, 8),
-    classes=10,
-    layout=(TensorLayout("w", (10,)),),
-    batch_size=10,
-    gradient_time_s=0.001,
-)
-METHOD = Method(
-    name="asgd", parts={"aggregation": Part(name="a"), "compression": Part(name="b"), "local_work": Part(name="c")}
-)
-PLAN = WorkerPlan(node="edge-0", device_class="edge", seed=7, task=TASK, method=METHOD)
+PLAN = plan_of_role(node="edge-0", role="worker", device_class="edge")
 
 
 @dataclass

@@ -8,28 +8,17 @@ import pytest
 from evaluated import MEASURES, evaluation
 from hypothesis import given
 from hypothesis import strategies as st
-from node_plans import plan_of_role
+from node_plans import METHOD, plan_of_role
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from edgebed.core import records
-from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Plan
 from edgebed.core.quantities import RESULTS
 from edgebed.metrics import table
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.metrics.trial_metrics import TrialMetrics
 
 RUN = "quickstart/0001"
-METHOD = Method(
-    name="adacomp", parts={"aggregation": Part(name="a"), "compression": Part(name="b"), "local_work": Part(name="c")}
-)
-TASK = Task(
-    model="small",
-    input_shape=(1, 8, 8),
-    classes=10,
-    layout=(TensorLayout("w", (10,)),),
-    batch_size=10,
-    gradient_time_s=0.001,
-)
 
 TRIAL = records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=2, parameters=6)
 
@@ -45,9 +34,10 @@ def update(**changes) -> records.Update:
 
 def plan(num_workers: int = 2, **changes) -> Plan:
     """A small plan: a server, an evaluator and some workers of one class."""
+    method = msgspec.structs.replace(METHOD, name="adacomp")
 
     def node(name, role, device_class):
-        return plan_of_role(node=name, role=role, device_class=device_class, seed=7, task=TASK, method=METHOD)
+        return plan_of_role(node=name, role=role, device_class=device_class, method=method)
 
     workers = [node(f"edge-{index}", "worker", "edge") for index in range(num_workers)]
     nodes = (node("server", "server", "server"), node("evaluator", "evaluator", "evaluator"), *workers)

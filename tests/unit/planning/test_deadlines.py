@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import LinkChange, LinkPlan
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.planning.checking import check
 from edgebed.planning.deadlines import _passing_s, _up, check_deadlines

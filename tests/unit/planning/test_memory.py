@@ -11,7 +11,8 @@ from node_plans import plan_of_role
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import LinkPlan, Method, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
+from edgebed.core.planned.link import LinkPlan
 from edgebed.learning.data_sets.registry import DataSet
 from edgebed.learning.models.footprint import activation_bytes
 from edgebed.planning.memory import MIB, Need, check_caps, mib_text, need_of, needs_of

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from edgebed.cli.main import app
 from edgebed.core import records
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.core.quantities import VERDICTS, rate_text
 from edgebed.journal.outcome import outcome_of
 from edgebed.journal.verdict.fidelity import Fidelity
@@ -122,7 +122,7 @@ def test_the_report_says_what_measured_each_condition_and_for_how_long(tmp_path)
     [
         (LinkPlan(), "–"),
         (LinkPlan(latency_s=0.02, jitter_s=0.005), "20ms±5ms"),
-        (LinkPlan(latency_s=0.04, loss=0.01), "40ms loss 1.0 %"),
+        (LinkPlan(latency_s=0.04, loss=0.01), "40ms loss 1%"),
     ],
 )
 def test_latency_and_loss_stand_as_they_were_asked(link, text):

@@ -66,7 +66,7 @@ def test_every_record_has_words(kind):
         ),
         (
             records.Link(mechanism="tc", interface="eth1", uplink_asked=10**6, uplink_held=2 * 10**6, latency_s=0.02),
-            "link held by tc on eth1: up 1 mbit (held 2 mbit), down unlimited, latency 0.02 s",
+            "link held by tc on eth1: up 1 mbit (held 2 mbit), down unlimited, latency 20 ms",
         ),
         (
             records.Seen(name="edge-0", time_s=10.0, cpu_s=1.0, cpu_error_s=0.05, uplink_bytes=2 * 10**6, differed=3,

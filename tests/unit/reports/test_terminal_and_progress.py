@@ -28,7 +28,7 @@ from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.reports.live.progress import ProgressDisplay, line_every_s
 from edgebed.reports.run.brief import results_brief
 from edgebed.reports.run.report import write_report
-from edgebed.reports.run.sketch import accuracy_chart
+from edgebed.reports.run.sketch import headline_chart
 from edgebed.reports.writing.terminal import show
 
 
@@ -168,13 +168,13 @@ def test_the_results_are_plain_text_in_a_file(sample_run, monkeypatch):
 def test_the_chart_shows_every_trial_and_nothing_without_points(sample_run):
     """Each curve has its own mark; colours only where they are wanted."""
     series = {name: trial.series for name, trial in sample_run.trials.items()}
-    plain, coloured = accuracy_chart(series), accuracy_chart(series, colours=True)
+    plain, coloured = headline_chart(series), headline_chart(series, colours=True)
 
     assert plain.count("x") > 10
     assert plain.count("o") > 10
     assert "\x1b" not in plain
     assert "\x1b" in coloured
-    assert accuracy_chart({"asgd": Series.empty()}) == ""
+    assert headline_chart({"asgd": Series.empty()}) == ""
 
 
 def test_quantities_are_written_as_people_read_them():

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.core.plan import FaultPlan, FaultStep, Injection, LinkChange, Trigger
+from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
+from edgebed.core.planned.link import PROPERTIES, RATE_MAX_BIT_S, RATE_MIN_BIT_S, LinkChange
 from edgebed.roles.control.active_faults import BY_HAND, ActiveFaults
 from edgebed.roles.control.fault_schedule import FaultSchedule
 from edgebed.roles.control.fault_text import change_text, injection_of
@@ -66,14 +67,14 @@ def test_what_is_done_to_a_node_that_is_not_there_is_moot_or_of_its_next_life(ma
     assert (world.moot(do("launch"), gone), world.moot(do("launch"), there)) == ("", "it is running")
 
 
-CHANGES = st.builds(
-    LinkChange,
-    uplink_bit_s=st.none() | st.integers(1, 10**12),
-    downlink_bit_s=st.none() | st.integers(1, 10**12),
-    latency_s=st.none() | st.integers(0, 10**7).map(lambda us: us / 10**6),
-    jitter_s=st.none() | st.integers(0, 10**7).map(lambda us: us / 10**6),
-    loss=st.none() | st.integers(0, 1000).map(lambda share: share / 1000),
-).filter(lambda change: change != LinkChange())
+VALUES = {
+    "rate": st.integers(RATE_MIN_BIT_S, RATE_MAX_BIT_S),
+    "delay": st.integers(0, 10**7).map(lambda us: us / 10**6),
+    "packets": st.integers(0, 999).map(lambda share: share / 1000),
+}
+CHANGES = st.builds(LinkChange, **{each.field: st.none() | VALUES[each.kind] for each in PROPERTIES.values()}).filter(
+    lambda change: change != LinkChange()
+)
 
 
 @given(

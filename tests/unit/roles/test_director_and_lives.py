@@ -4,7 +4,8 @@ import pytest
 from staged_world import World, fault, inject
 
 from edgebed.core import records
-from edgebed.core.plan import Injection, LinkChange
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange
 from edgebed.roles.control.controller import Phase, ResumedTrial
 from edgebed.roles.control.to_come import ON_FAILURE
 from edgebed.roles.events import (

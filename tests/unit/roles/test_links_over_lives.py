@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from staged_world import World, fault, inject
 
-from edgebed.core.plan import LinkChange
+from edgebed.core.planned.link import LinkChange
 from edgebed.emulation.conditions import Override
 from edgebed.roles.control.members import State
 from edgebed.wire import messages

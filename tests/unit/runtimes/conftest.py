@@ -7,20 +7,15 @@ import pytest
 import zmq
 from node_plans import plan_of_role
 
-from edgebed.core.plan import Method, NodePlan, Part, Task
+from edgebed.core.plan import NodePlan
 
 
 @pytest.fixture(scope="session")
 def make_node() -> Callable[..., NodePlan]:
     """`make_node(name, role, **fields)`: a node that trains nothing."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    parts = {"aggregation": part, "compression": part, "local_work": Part(name="gradient-step")}
-    method = Method(name="-", parts=parts)
 
     def make(node: str = "edge-0", role: str = "worker", **fields: Any) -> NodePlan:
-        given = {"device_class": role, "seed": 1, "num_examples": 10} | fields
-        return plan_of_role(node=node, role=role, task=task, method=method, **given)
+        return plan_of_role(node=node, role=role, **{"num_examples": 10} | fields)
 
     return make
 

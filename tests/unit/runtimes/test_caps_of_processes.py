@@ -5,8 +5,9 @@ from collections import deque
 from types import SimpleNamespace
 
 import pytest
+from node_plans import plan_of_role
 
-from edgebed.core.plan import Injection, Method, Part, Task, WorkerPlan
+from edgebed.core.plan import Injection
 from edgebed.emulation.means import Mechanisms
 from edgebed.runtimes.processes.launcher import ProcessLauncher
 
@@ -28,10 +29,7 @@ class Cgroups:
 @pytest.fixture
 def launcher(tmp_path):
     """One that forks nothing, of a worker with half a core."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    node = WorkerPlan(node="edge-0", device_class="edge", seed=1, cpus=0.5, task=task, method=method)
+    node = plan_of_role(node="edge-0", role="worker", device_class="edge", cpus=0.5)
     made = ProcessLauncher.__new__(ProcessLauncher)
     made.plan = SimpleNamespace(node=lambda _: node, security="none")
     made.forker = SimpleNamespace(try_order=lambda _: True)

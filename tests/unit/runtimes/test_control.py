@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.plan import Injection, LinkChange
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange
 from edgebed.roles.events import CommandResult
 from edgebed.running import operate as by_hand
 from edgebed.runtimes.live.control import CLIENTS_MAX, LINE_MAX, SOCKET, Control, OperatorCommand

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 from docker.errors import APIError
+from node_plans import plan_of_role
 
 from edgebed.core.actions import Action
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection, Method, Part, Plan, Task, WorkerPlan
+from edgebed.core.plan import Injection, Plan, WorkerPlan
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers.container import ENDED, FREEZE_TRIES, Container
 from edgebed.runtimes.containers.launcher import ContainerLauncher, Life
@@ -46,10 +47,7 @@ class Engine:
 
 def worker() -> WorkerPlan:
     """The plan of a node."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    return WorkerPlan(node="edge-0", device_class="edge", seed=1, cpus=0.5, task=task, method=method)
+    return plan_of_role(node="edge-0", role="worker", device_class="edge", cpus=0.5)
 
 
 @pytest.fixture

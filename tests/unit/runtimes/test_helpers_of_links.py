@@ -11,9 +11,11 @@ from collections.abc import Iterator
 import docker
 import msgspec
 import pytest
+from node_plans import plan_of_role
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
-from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, NodePlan, Part, Plan, Task, WorkerPlan
+from edgebed.core.plan import Injection, NodePlan, Plan
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.core.records import Clock
 from edgebed.emulation import shaping
 from edgebed.emulation.orders import ClockLine, HelperCommand
@@ -71,13 +73,8 @@ class Engine:
 @pytest.fixture
 def node() -> NodePlan:
     """A worker whose link changes."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     link = LinkPlan(uplink_bit_s=1_000_000, changes=(LinkChange(at_s=1.0, uplink_bit_s=2_000_000),))
-    return WorkerPlan(
-        node="edge-0", device_class="edge", seed=1, task=task, method=method, link=link
-    )  # fmt: skip
+    return plan_of_role(node="edge-0", role="worker", device_class="edge", link=link)
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ import time
 from collections import deque
 
 import pytest
-from evaluated import evaluation
+from evaluated import MEASURES, evaluation
 from node_plans import plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import Injection, Method, Part, Plan, Task
+from edgebed.core.plan import Injection, Plan
 from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
@@ -79,14 +79,8 @@ class Unheard:
 @pytest.fixture
 def shell(tmp_path):
     """A controller with a server, an evaluator and two workers, the first of which is there."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    nodes = tuple(
-        plan_of_role(node=name, role=role, device_class=role, seed=1, task=task, method=method)
-        for name, role in ROLES.items()
-    )
-    plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=nodes)
+    nodes = tuple(plan_of_role(node=name, role=role) for name, role in ROLES.items())
+    plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=nodes, measures=MEASURES)
     heart = Controller(plan, Admission(plan, lambda _: NodeInputs()), "test")
     events = []
     handle = heart.handle

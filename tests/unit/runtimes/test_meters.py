@@ -19,7 +19,7 @@ from node_plans import plan_of_role
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import LinkPlan, Method, Part, Task
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
 from edgebed.journal.verdict.presence import Life, Span
@@ -34,10 +34,7 @@ NOTHING = records.Usage(time_s=0.0, cpu_s=0.0)
 
 def plan_of(name="edge-0", role="worker", **asked):
     """A node."""
-    task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
-    part = Part(name="none")
-    method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
-    return plan_of_role(node=name, role=role, device_class="edge", seed=1, task=task, method=method, **asked)
+    return plan_of_role(node=name, role=role, device_class="edge", **asked)
 
 
 END = Stop(sender="controller", reason="enough")
@@ -267,7 +264,7 @@ HOG = textwrap.dedent(
     from edgebed.runtimes.live.meters import UsageMeter
     from edgebed.runtimes.live.shell.device import NodeDevice
     from edgebed.runtimes.live.shell.lifetime import Lifetime
-    from edgebed.core.plan import LinkPlan
+    from edgebed.core.planned.link import LinkPlan
     from edgebed.wire.messages import Stop
     enter(sys.argv[2:])
     plan = SimpleNamespace(node="hog", core=None, cpus=json.loads(sys.argv[1]), memory_bytes=None, link=LinkPlan())

@@ -3,7 +3,8 @@
 import pytest
 
 from edgebed.core.framing import wire_bytes
-from edgebed.core.plan import Injection, LinkChange, LinkPlan
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.model.link_model import link_model_of
 from edgebed.emulation.outage import DEAD_S, tried_after_s
 from edgebed.roles.events import MessageReceived, Send

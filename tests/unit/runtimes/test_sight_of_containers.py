@@ -4,7 +4,6 @@ import pytest
 import requests
 from node_plans import plan_of_role
 
-from edgebed.core.plan import Method, Part, Task
 from edgebed.runtimes.containers.container import Container
 from edgebed.runtimes.containers.hosts import sight
 from edgebed.runtimes.containers.hosts.sight import ENGINE_SHARE_MAX, NOT_HERE, ContainerSight
@@ -58,12 +57,7 @@ def engine(monkeypatch, tmp_path):
 @pytest.fixture
 def seeing(engine):
     """A sight of three containers."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
-    part = Part(name="-")
-    method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
-    plans = [
-        plan_of_role(node=name, role="worker", device_class="edge", seed=1, task=task, method=method) for name in NODES
-    ]
+    plans = [plan_of_role(node=name, role="worker", device_class="edge") for name in NODES]
     containers = {
         plan.node: Container(engine, None, plan, 1, f"id-{plan.node}", lambda _: None) for plan in plans
     }  # fmt: skip

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from node_plans import plan_of_role
 
 from edgebed.core.framing import burst_bytes, wire_bytes
-from edgebed.core.plan import Injection, LinkChange, LinkPlan, Method, Part, Task
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.tcp import TcpCounters
 from edgebed.roles.events import Send
 from edgebed.runtimes.live.meters import TransfersMeter
@@ -24,10 +25,7 @@ MBIT = 1_000_000
 
 def plan_of(name="edge-0", role="worker", **asked):
     """A node."""
-    task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.1)
-    part = Part(name="none")
-    method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
-    return plan_of_role(node=name, role=role, device_class="edge", seed=1, task=task, method=method, **asked)
+    return plan_of_role(node=name, role=role, device_class="edge", **asked)
 
 
 END = Stop(sender="controller", reason="enough")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edgebed.core.errors import InfrastructureError, ScenarioError, lacking
-from edgebed.core.plan import LinkChange, LinkPlan
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.means import Mechanisms, mechanisms_of, place_of
 from edgebed.planning.describe import as_text, describe_plan
 from edgebed.planning.describe_links import LinkRow, link_rows, link_table, link_text

@@ -1,13 +1,11 @@
 """`edgebed agree --from`: finished runs of chosen runtimes, in words, in JSON and on the page."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import command_line
 from finished_runs import RISING, finished_run
-
-from edgebed.cli import main as cli
 
 
 def test_runs_of_other_runtimes_are_left_out(
@@ -20,12 +18,10 @@ def test_runs_of_other_runtimes_are_left_out(
     names = [f"pair/{number}" for number in (1, 2, 3, 4, 5)]
     words = ["agree", "--from", *names, "--runtimes", "process,simulation", "--runs-dir", str(tmp_path)]
     page = tmp_path / "page.html"
-    monkeypatch.setattr(sys, "argv", ["edgebed", *words, "--json", "--output", str(page)])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    found = json.loads(capsys.readouterr().out)
+    code, out, _ = command_line(monkeypatch, capsys)(*words, "--json", "--output", page)
+    found = json.loads(out)
 
-    assert (left.value.code, found["verdict"]) == (1, "too few seeds to tell")
+    assert (code, found["verdict"]) == (1, "too few seeds to tell")
     assert list(found["runs"]) == ["process", "simulation"]
     assert {trial["reference"] for trial in found["trials"]} == {"process"}
     assert "process, simulation" in page.read_text()
@@ -41,11 +37,9 @@ def test_three_seeds_can_agree(
         for seed in (1, 2, 3):
             finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING}, seed=seed, runtime=runtime)
     names = [f"pair/{number}" for number in range(1, 7)]
-    monkeypatch.setattr(sys, "argv", ["edgebed", "agree", "--from", *names, "--runs-dir", str(tmp_path)])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
-    said = " ".join(capsys.readouterr().out.split())
+    code, out, _ = command_line(monkeypatch, capsys)("agree", "--from", *names, "--runs-dir", tmp_path)
+    said = " ".join(out.split())
 
-    assert left.value.code == 0
+    assert code == 0
     assert "process agrees with simulation within what seeds differ by." in said
     assert "found in eight of ten studies: accuracies that differ by 1.6 standard deviations over seeds" in said

@@ -1,6 +1,7 @@
 """`edgebed compare`: what it prints, writes and refuses; on real runs of the simulation and on chosen accuracies."""
 
 import csv
+import functools
 import io
 import json
 import re
@@ -8,10 +9,9 @@ import subprocess
 import sys
 
 import pytest
+from command_line import command_line
 from finished_runs import RISING, finished_run
 from quick_runs import run as run_quickly
-
-from edgebed.cli import main as cli
 
 pytestmark = pytest.mark.slow
 
@@ -46,13 +46,7 @@ def compare(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.delenv("FORCE_COLOR", raising=False)
 
-    def call(*words):
-        monkeypatch.setattr(sys, "argv", ["edgebed", "compare", *map(str, words)])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return left.value.code or 0, *capsys.readouterr()
-
-    return call
+    return functools.partial(command_line(monkeypatch, capsys), "compare")
 
 
 def test_three_seeds_of_two_methods(simulated, compare):

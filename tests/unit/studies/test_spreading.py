@@ -2,17 +2,16 @@
 
 import dataclasses
 import signal
-import sys
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
 import pytest
+from command_line import command_line
 from finished_runs import RISING, SCENARIO, completed_run, finished_run
 from tiny_paper import tiny_paper, write_paper
 
-from edgebed.cli import main as cli
 from edgebed.cli.options import spreading
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.package import fingerprint
@@ -249,12 +248,10 @@ def test_what_makes_no_sense_is_refused(
     words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Before anything runs."""
-    monkeypatch.setattr(sys, "argv", ["edgebed", "reproduce", "hardy2017", "--runs-dir", str(tmp_path), *words])
-    with pytest.raises(SystemExit) as left:
-        cli.main()
+    code, _, err = command_line(monkeypatch, capsys)("reproduce", "hardy2017", "--runs-dir", tmp_path, *words)
 
-    assert left.value.code == 2
-    assert "--jobs" in capsys.readouterr().err
+    assert code == 2
+    assert "--jobs" in err
     assert list(tmp_path.iterdir()) == []
 
 

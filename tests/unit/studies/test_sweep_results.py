@@ -2,11 +2,11 @@
 
 import dataclasses
 import io
-import re
 import socket
 from pathlib import Path
 from statistics import geometric_mean
 
+import goldens
 import msgspec
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from quick_runs import run as run_quickly
 from rich.console import Console
 from swept_result import METHODS, RATES, swept
-from tiny_sweep import SWEEP, write_sweep
+from tiny_sweep import write_sweep
 
 from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
@@ -44,7 +44,7 @@ from edgebed.studies.sweep.costs import (
     write_costs,
 )
 from edgebed.studies.sweep.points import Point, SweepPlan, axes_of, place_of, read_points, sweep_command
-from edgebed.studies.sweep.swept import SweepResult, WinAt, _cpu_s, _notes, cpu_seconds
+from edgebed.studies.sweep.swept import SweepResult, WinAt, _cpu_s, cpu_seconds
 from edgebed.studies.sweep.winners import Win, is_coarse, win
 
 
@@ -357,31 +357,11 @@ def test_values_have_their_place_on_an_axis(key: str, values: list[str], places:
     assert places_of(axis) == (places, scale)
 
 
-def text_of(result: SweepResult) -> str:
-    """The page of a sweep in Markdown."""
-    return to_markdown(sweep_page(result, "edgebed sweep"))
-
-
-def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
-    """Who wins, what is counted, where times come from; nothing of this machine."""
-    result = swept({"fleet.edge.uplink": RATES})
-    page = write(sweep_page(result, "edgebed sweep tiny.yaml"), tmp_path)
+def test_the_page_is_a_file_with_charts_and_nothing_of_this_machine(tmp_path: Path) -> None:
+    """What it says is in `goldens/sweep.txt`."""
+    page = write(sweep_page(swept({"fleet.edge.uplink": RATES}), "edgebed sweep tiny.yaml"), tmp_path)
     text = page.with_suffix(".md").read_text()
 
-    assert "Fastest to 80.00 %: top-k at 3 of 4 places, dense at 1 of 4 places. Fewest bytes: top-k at 4 of 4" in text
-    assert "to an accuracy of 80.00 % in the mean of 3 evaluations" in text
-    assert "| 250kbit | top-k | dense |" in text
-    assert "| no | – |" in text
-    assert "chosen by the test\nimages" in text
-    assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \| dense \| yes \|", text)
-    assert "| slow | 250kbit | {0} | {0} | {0} | {0} | {0} | – | – | 90.00 % |".format("not in 600 updates") in text
-    assert "| – | 90.00 % | 85.00 % | 0 of 1 |" in text
-    assert "| 16mbit | top-k | dense | 40 × | no | – |" in text.partition("### By bytes up and down")[2]
-    assert "Measured before the first run on A processor" in text
-    assert "Set by the scenario, or computed for the devices' speeds: to compress" in text
-    assert "edgebed sweep tiny.yaml --resume" in text
-    assert "One seed: not decided." in text
-    assert "One seed" not in text_of(swept({"fleet.edge.uplink": RATES}, seeds=2))
     assert socket.gethostname() not in text
     assert str(tmp_path) not in text
     for line in text.splitlines():
@@ -389,85 +369,56 @@ def test_the_page_says_what_was_found_and_how(tmp_path: Path) -> None:
             assert (tmp_path / line.partition("](")[2].rstrip(")")).read_text().startswith("<svg")
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_points_that_fell_and_seeds_that_diverged_are_said() -> None:
-    """Above the tables, with the first of the seeds that did not stay; and in how many of all a point diverged."""
-    result = swept({"fleet.edge.uplink": RATES[:1]}, seeds=3)
-    fell = (Fall(best=0.86, final=0.17), Fall(best=0.9, final=0.5))
-    points = [
-        msgspec.structs.replace(point, fell=fell, diverged=1) for point in result.points if point.method == "slow"
-    ]
-    text = text_of(msgspec.structs.replace(result, points=tuple(points)))
-
-    assert "slow did not stay, in 2 of 3 seeds: it reached 86.00 % and ended at 17.00 %" in text.partition("##")[0]
-    assert "| 1 of 3 |" in text
+def with_points(result: SweepResult, method: str, **settings: object) -> SweepResult:
+    """The result with other points of a method, and no others."""
+    points = (msgspec.structs.replace(point, **settings) for point in result.points if point.method == method)
+    return msgspec.structs.replace(result, points=tuple(points))
 
 
-@pytest.mark.usefixtures("undrawn")
-def test_seeds_decide_who_is_first() -> None:
-    """The first line counts the places where they do, and says what chance alone would give."""
-    text = text_of(swept({"fleet.edge.uplink": RATES}, seeds=3))
-
-    assert "top-k at 3 of 4 places (3 of them decided)" in text
-    assert "4 places were tested; did nobody differ, chance alone would still decide up to 0.2 of them" in text
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_fleets_are_counted_where_there_are_several() -> None:
-    """A synchronous method's training is the same at every rate of the links, so rates are no further evidence."""
-    text = text_of(swept({"fleet.edge.uplink": RATES[:2], "fleet.edge.count": ["4", "8", "16"]}, seeds=3))
-    assert "top-k in 3 of 3 fleets (3 of them decided at each rate)" in text
-
-    text = text_of(swept({"fleet.edge.uplink": RATES, "fleet.edge.count": ["4", "8"]}, seeds=3))
-    assert "top-k in 2 of 2 fleets at 6 of their 8 rates (2 of them decided at each rate), dense in 2 of 2" in text
-    assert "dense in 2 of 2 fleets at 2 of their 8 rates (2 of them decided at each rate). Fewest bytes: " in text
-    one_seed = text_of(swept({"fleet.edge.uplink": RATES, "fleet.edge.count": ["4", "8"]}))
-    assert "top-k in 2 of 2 fleets at 6 of their 8 rates, dense in 2 of 2 fleets at 2 of their 8 rates. F" in one_seed
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_factors_and_break_even_rates_have_intervals_over_seeds() -> None:
-    """With one seed there is none."""
-    one, three = (text_of(swept({"fleet.edge.uplink": RATES}, seeds=seeds)) for seeds in (1, 3))
-    assert re.search(r"\| everywhere \| top-k \| [0-9.]+ mbit \([0-9.]+ mbit to [0-9.]+ mbit\) \| dense \|", three)
-    assert re.search(r"\| 250kbit \| top-k \| dense \| [0-9.]+ × \([0-9.]+ to [0-9.]+\) \|", three)
-    assert "×  (" not in one
-    assert "mbit (" not in one
-
-
-@pytest.mark.usefixtures("undrawn")
-def test_a_lead_that_seeds_leave_open_is_said_to_be_open() -> None:
-    """At no place surely first: that stands beside how often it is first."""
-    result = swept({"fleet.edge.uplink": RATES}, seeds=3)
-    close = [
+def undecided(result: SweepResult) -> SweepResult:
+    """The result with leads in time that seeds leave open."""
+    wins = [
         msgspec.structs.replace(each, time=msgspec.structs.replace(each.time, is_decided=False))
-        for each in result.wins
-        if each.time
-    ]
-    text = text_of(msgspec.structs.replace(result, wins=tuple(close)))
-
-    assert "top-k at 3 of 4 places (none of them decided)" in text
+        for each in result.wins if each.time
+    ]  # fmt: skip
+    return msgspec.structs.replace(result, wins=tuple(wins))
 
 
-def test_what_a_method_is_not_is_said(tmp_path: Path) -> None:
-    """PowerSGD here is each worker's own."""
-    text = SWEEP.replace("dense: { method: sync-sgd }", "dense: { method: { preset: sync-sgd, compression: "
-                         "{ name: powersgd-local } } }")  # fmt: skip
-    (note,) = _notes(read_points(write_sweep(tmp_path, text)))
-
-    assert "Neither bytes nor accuracies are those of the paper's method" in note
+RATE, FLEETS = {"fleet.edge.uplink": RATES}, {"fleet.edge.uplink": RATES, "fleet.edge.count": ["4", "8"]}
+FELL = (Fall(best=0.86, final=0.17), Fall(best=0.9, final=0.5))
+FIRST, WINNERS, POINTS = "\n## Who is first", "\n## What each", "\n## CPU time"
+PAGES = {
+    "two seeds: spreads": (swept({"fleet.edge.uplink": RATES[:1]}, seeds=2), POINTS),
+    "three seeds decide, with intervals of factors and break-even rates": (swept(RATE, seeds=3), WINNERS),
+    "a lead that seeds leave open": (undecided(swept(RATE, seeds=3)), FIRST),
+    "points that fell and seeds that diverged": (
+        with_points(swept({"fleet.edge.uplink": RATES[:1]}, seeds=3), "slow", fell=FELL, diverged=1),
+        POINTS,
+    ),
+    "fleets, of which one method is first in all": (
+        swept({"fleet.edge.uplink": RATES[:2], "fleet.edge.count": ["4", "8", "16"]}, seeds=3),
+        FIRST,
+    ),
+    "fleets with other winners at some rates": (swept(FLEETS, seeds=3), FIRST),
+    "fleets with one seed": (swept(FLEETS), FIRST),
+}
+"""Results, and before which heading of the page that stands which they are about."""
 
 
 @pytest.mark.usefixtures("undrawn")
-def test_the_terminal_has_a_row_for_each_point() -> None:
-    """Spreads over seeds beside their means; pairs that cross below."""
-    stream = io.StringIO()
-    show(sweep_page(swept({"fleet.edge.uplink": RATES}, seeds=2), "").brief, Console(file=stream, width=200))
-    shown = stream.getvalue()
+def test_what_is_said_of_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its page and its lines on a terminal: of a sweep over rates with one seed all, of others what comes first."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    page, stream = sweep_page(swept(RATE), "edgebed sweep"), io.StringIO()
+    show(page.brief, Console(file=stream, width=200))
+    whole, changed = to_markdown(page), {}
+    for name, (result, end) in PAGES.items():
+        other = to_markdown(sweep_page(result, "edgebed sweep"))
+        changed[name] = goldens.changes(whole.partition(end)[0], other.partition(end)[0])
 
-    assert shown.count("not in 600 updates") == 5 * 4
-    assert "21.0 s (20.0 s to 22.0 s)" in shown
-    assert "Break-even rates" in shown
+    goldens.compare(
+        f"{whole}\n{stream.getvalue()}{goldens.sections(changed)}", Path(__file__).parent / "goldens/sweep.txt"
+    )
 
 
 def test_measured_times_are_found_again_by_what_they_are_of(points: SweepPlan, tmp_path: Path) -> None:

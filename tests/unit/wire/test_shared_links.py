@@ -2,7 +2,7 @@
 
 import msgspec
 
-from edgebed.core.plan import LinkChange, LinkPlan
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.wire.messages import SharedLink
 from edgebed.wire.shared_links import links_of, share

@@ -12,7 +12,15 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from edgebed.core import units
-from edgebed.core.quantities import bytes_text, number_text, percent_text, seconds_text, verdict_text
+from edgebed.core.quantities import (
+    UNMEASURED,
+    bytes_text,
+    ms_text,
+    number_text,
+    percent_text,
+    seconds_text,
+    verdict_text,
+)
 
 Family = Literal["all", "server", "shards"]
 """The trials that have a measure: all, those with a parameter server, or those with shards of a model."""
@@ -53,6 +61,8 @@ SHARE = Unit("a fraction", percent_text, read_fraction, ">= 0.97", "difference")
 NUMBER = Unit("a number", number_text, read_number, "<= 0.2")
 COUNT = Unit("a count", number_text, read_number, ">= 1000")
 SECONDS = Unit("a duration", seconds_text, units.parse_duration, "<= 60s")
+MOMENTS = SECONDS._replace(text=lambda value: UNMEASURED if value is None else ms_text(value))
+"""Durations of far less than a second."""
 BYTES = Unit("a size", bytes_text, units.parse_memory, "<= 10MB")
 _VERDICT = Unit("a verdict", verdict_text, read_number, "")
 

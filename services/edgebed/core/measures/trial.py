@@ -12,6 +12,7 @@ import msgspec
 from edgebed.core.measures.measure import (
     BYTES,
     COUNT,
+    MOMENTS,
     NUMBER,
     SECONDS,
     SHARE,
@@ -84,7 +85,7 @@ class CommonMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """Share of the server's time in which it did nothing but write its log."""
     log_syncs: Annotated[int | None, Measure(COUNT, "less", "the server's log: syncs")] = None
     """Number of times that the disk was asked to have the whole log (`durability: fsync`)."""
-    log_wait_s: Annotated[float | None, Measure(SECONDS, "less", "the server's log: mean wait for a sync")] = None
+    log_wait_s: Annotated[float | None, Measure(MOMENTS, "less", "the server's log: mean wait for a sync")] = None
     """Mean time for which messages of the server waited for the disk, of those that did; None where none did."""
     log_saved: Annotated[
         int | None, Measure(COUNT, "", "the server's log: updates that the last checkpoint lacked")

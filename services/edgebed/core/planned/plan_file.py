@@ -13,11 +13,19 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import Method, NodePlan, Plan, Task
 
 S = TypeVar("S", bound=msgspec.Struct)
-COMMON = ("seed", "task", "method", "trace", "check_s")
-"""Fields that all nodes have like the first, but for those of a class that says otherwise."""
+
+
+class _Common(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields that all nodes have like the first, but for those of a class that says otherwise."""
+
+    seed: int
+    task: Task
+    method: Method
+    trace: bool
+    check_s: float
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -31,14 +39,14 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 class _Nodes(msgspec.Struct, frozen=True, kw_only=True):
     """The nodes of a plan."""
 
-    common: dict[str, Any]
+    common: _Common
     classes: list[dict[str, Any]]
     nodes: list[_Entry]
 
 
 def dump_plan(plan: Plan) -> bytes:
     """The plan, which has a node at least, as JSON with a line for each node."""
-    common = {name: getattr(plan.nodes[0], name) for name in COMMON}
+    common = {name: getattr(plan.nodes[0], name) for name in _Common.__struct_fields__}
     classes: dict[tuple[str, str], tuple[int, NodePlan]] = {}
     entries = []
     for node in plan.nodes:
@@ -59,10 +67,11 @@ def load_plan(written: Mapping[str, Any]) -> Plan:
     if not form.nodes:
         raise msgspec.ValidationError("it has no nodes")
     plan = msgspec.convert({**written, "nodes": ()}, Plan)
+    common = msgspec.structs.asdict(form.common)
     classes: list[NodePlan] = []
     for each in form.classes:
-        made = msgspec.convert({"node": "", **form.common, **each}, NodePlan)
-        shared = {name: getattr(classes[0], name) for name in form.common if classes and name not in each}
+        made = msgspec.convert({"node": "", **written["common"], **each}, NodePlan)
+        shared = {name: value for name, value in common.items() if name not in each}
         classes.append(msgspec.structs.replace(made, **shared))
     return msgspec.structs.replace(plan, nodes=tuple(_node(classes, entry) for entry in form.nodes))
 

@@ -8,6 +8,7 @@ changed this one. edgebed sets nothing at a port, so what limits there is somebo
 
 from collections.abc import Collection, Iterator
 
+from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.core.quantities import rate_text
 from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, Netlink, Qdisc
 
@@ -41,6 +42,6 @@ def _described(qdisc: Qdisc) -> str:
     queue = qdisc.queue
     if queue.rate_bit_s is not None:
         return f"{qdisc.kind} of {rate_text(queue.rate_bit_s)}"
-    delayed = f" of {1000 * queue.delay_s:g} ms" if queue.delay_s else ""
-    lossy = f" that loses {100 * queue.loss:g} %" if queue.loss else ""
-    return f"{qdisc.kind}{delayed}{lossy}"
+    found = ((each, getattr(queue, each.field)) for each in IMPAIRMENTS)
+    texts = [f"{each.key} {each.seen_text(value)}" for each, value in found if value]
+    return f"{qdisc.kind} of {', '.join(texts)}" if texts else qdisc.kind

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.actions import LINK_ACTIONS
-from edgebed.core.plan import LinkChange, LinkPlan, Plan
+from edgebed.core.plan import Plan
+from edgebed.core.planned.link import PROPERTIES, LinkPlan, Property
 from edgebed.core.recorded.measured import HOST_LOAD_S, Usage
 from edgebed.journal.series import Floats, Series
 from edgebed.journal.verdict.findings import (
@@ -281,22 +282,21 @@ def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -
 
 def _link_conditions(link: LinkPlan) -> tuple[str, ...]:
     """What a plan asks of a link."""
-    moments: tuple[LinkPlan | LinkChange, ...] = (link, *link.changes)
-    asked = {
-        "uplink rate": any(each.uplink_bit_s is not None for each in moments),
-        "downlink rate": any(each.downlink_bit_s is not None for each in moments),
-        "latency": link.delayed,
-        "loss": link.lossy,
-    }
-    return tuple(condition for condition, is_asked in asked.items() if is_asked)
+    moments = (link, *link.changes)
+    found = (each for each in PROPERTIES.values() if any(getattr(moment, each.field) for moment in moments))
+    return tuple(dict.fromkeys(map(_condition, found)))
+
+
+def _condition(asked: Property) -> str:
+    """The condition that a property is a part of: jitter belongs to latency."""
+    return {"rate": f"{asked.key} rate", "delay": "latency", "packets": asked.key}[asked.kind]
 
 
 def _changed_conditions(node: Judged, trial: Observed) -> Iterator[str]:
     """What faults, or a user, asked of a node's link, each once."""
-    names = {"uplink": "uplink rate", "downlink": "downlink rate", "latency": "latency", "loss": "loss"}
     records = [done.record for done in trial.faults if done.record.target == node.name and not done.record.problem]
     words = [part.partition(" ")[0] for each in records if each.action == "link" for part in each.change.split(", ")]
-    return (condition for name, condition in names.items() if name in words)
+    return iter(dict.fromkeys(_condition(each) for key, each in PROPERTIES.items() if key in words))
 
 
 def _expected(worker: str, receiver: str, trial: Observed, presence: Presence, left_out: int) -> float:

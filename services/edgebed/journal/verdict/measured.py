@@ -12,6 +12,7 @@ import msgspec
 from edgebed.core import records
 from edgebed.core.framing import MTU, burst_bytes
 from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.planned.link import Impairments, impairments_of
 from edgebed.core.recorded.measured import first_of_each
 from edgebed.core.units import parse_rate
 from edgebed.emulation.conditions import LinkSchedule
@@ -86,8 +87,8 @@ class DirectionConditions(msgspec.Struct, frozen=True, kw_only=True):
     """Down: bytes of what was not dropped that came over the node's own connections, by TCP's count; None: unknown."""
 
 
-class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
-    """One node's conditions as asked, held and measured."""
+class NodeConditions(Impairments, frozen=True, kw_only=True):
+    """One node's conditions as asked, of its link at the beginning, held and measured."""
 
     node: str
     role: str
@@ -101,10 +102,6 @@ class NodeConditions(msgspec.Struct, frozen=True, kw_only=True):
     mechanism: str = ""
     """The mechanism that held the node's link: tc, model or none; empty where it was not reported."""
     delay: str = ""
-    latency_s: float = 0.0
-    """The latency as asked at the beginning, like the next two."""
-    jitter_s: float = 0.0
-    loss: float = 0.0
     uplink: DirectionConditions
     downlink: DirectionConditions
     pairs: tuple[DirectionConditions, ...] = ()
@@ -172,9 +169,7 @@ def _row(plan: NodePlan, series: Series) -> NodeConditions:
         congestion_controls=tuple(sorted({name for end in ends for name in end.congestion_controls})),
         mechanism=last.mechanism,
         delay=last.delay,
-        latency_s=plan.link.latency_s,
-        jitter_s=plan.link.jitter_s,
-        loss=plan.link.loss,
+        **impairments_of(plan.link),
         uplink=_way(plan, "up", series, last),
         downlink=_way(plan, "down", series, last),
         pairs=tuple(_pairs(plan, series)),

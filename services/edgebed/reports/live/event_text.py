@@ -8,6 +8,7 @@ from typing import Any
 
 from edgebed.core import records
 from edgebed.core.console import quoted
+from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.core.quantities import (
     bytes_text,
     count_text,
@@ -158,9 +159,10 @@ def _link(record: records.Link) -> str:
         _if(record.cut, "cut"),
         _direction("up", record.uplink_asked, record.uplink_held),
         _direction("down", record.downlink_asked, record.downlink_held),
-        _if(record.latency_s, f"latency {seconds_text(record.latency_s)}"),
-        _if(record.jitter_s, f"jitter {seconds_text(record.jitter_s)}"),
-        _if(record.loss, f"loss {percent_text(record.loss)}"),
+        *(
+            _if(getattr(record, each.field), f"{each.key} {each.seen_text(getattr(record, each.field))}")
+            for each in IMPAIRMENTS
+        ),
         _if(record.problem, f"not as asked: {record.problem}"),
         _if(record.differed, f"{record.differed:,} looks differed: {'; '.join(record.differences)}"),
     )

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from edgebed.core.planned.link import impairments_of, impairments_text, is_impaired
 from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, rate_text
 from edgebed.core.recorded.measured import SLEW_SHOWN
-from edgebed.core.units import format_duration
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.verdict.evidence import Evidence
 from edgebed.journal.verdict.fidelity import Fidelity
@@ -70,15 +70,12 @@ def link_rows(nodes: Iterable[NodeConditions]) -> Iterator[tuple[str, ...]]:
 def _has_link(node: NodeConditions) -> bool:
     """Whether a limit was asked of the node's link, or something held it."""
     rates = any(way.asked_high_bit_s is not None for way in (node.uplink, node.downlink))
-    return node.mechanism in ("tc", "model") or rates or bool(node.latency_s or node.loss)
+    return node.mechanism in ("tc", "model") or rates or is_impaired(node)
 
 
 def latency_text(node: NodeConditions) -> str:
-    """Latency, jitter and loss as asked at the beginning."""
-    latency = format_duration(node.latency_s) if node.latency_s else ""
-    jitter = f"±{format_duration(node.jitter_s)}" if node.jitter_s else ""
-    loss = f"loss {share_text(node.loss)}" if node.loss else ""
-    return " ".join(filter(None, (latency + jitter, loss))) or UNMEASURED
+    """What was asked to happen to packets, at the beginning."""
+    return impairments_text(node) or UNMEASURED
 
 
 def delay_text(way: DirectionConditions) -> str:
@@ -98,10 +95,8 @@ def trial_link_dicts(trial: Trial) -> list[dict[str, object]]:
             "trial": trial.name,
             "node": node.node,
             "direction": DIRECTIONS[way.direction],
-            "latency_s": node.latency_s,
+            **impairments_of(node),
             "latency_measured_s": way.delay_s,
-            "jitter_s": node.jitter_s,
-            "loss": node.loss,
             "asked_low_bit_s": way.asked_low_bit_s,
             "asked_high_bit_s": way.asked_high_bit_s,
             "held_bit_s": way.held_bit_s,

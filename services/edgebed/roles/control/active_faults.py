@@ -6,7 +6,8 @@ from typing import NamedTuple
 import msgspec
 
 from edgebed.core.actions import ACTIONS, KILLS, Action
-from edgebed.core.plan import Injection, LinkChange
+from edgebed.core.plan import Injection
+from edgebed.core.planned.link import LinkChange
 from edgebed.roles.control.members import Member, State
 from edgebed.roles.control.to_come import Cause
 
@@ -157,5 +158,4 @@ def _merged(before: LinkChange | None, change: LinkChange | None) -> LinkChange 
     """Merge both changes; the later one where they differ. None: as planned again."""
     if before is None or change is None:
         return change
-    given = {name: value for name in LinkChange.__struct_fields__ if (value := getattr(change, name)) is not None}
-    return msgspec.structs.replace(before, **given)
+    return msgspec.structs.replace(before, at_s=change.at_s, **change.given())

@@ -1,10 +1,9 @@
 """Faults in words, the same in journal, plan and report."""
 
-from collections.abc import Mapping
-
 from edgebed.core import units
 from edgebed.core.actions import Action
-from edgebed.core.plan import Injection, LinkChange, Trigger
+from edgebed.core.plan import Injection, Trigger
+from edgebed.core.planned import link
 
 AS_PLANNED = "as planned"
 """A change that undoes those before it."""
@@ -29,15 +28,7 @@ def change_text(injection: Injection) -> str:
         return ""
     if injection.change is None:
         return AS_PLANNED
-    change = injection.change
-    texts: Mapping[str, str | None] = {
-        "uplink": None if change.uplink_bit_s is None else units.format_rate(change.uplink_bit_s),
-        "downlink": None if change.downlink_bit_s is None else units.format_rate(change.downlink_bit_s),
-        "latency": None if change.latency_s is None else units.format_duration(change.latency_s),
-        "jitter": None if change.jitter_s is None else units.format_duration(change.jitter_s),
-        "loss": None if change.loss is None else units.format_percentage(change.loss),
-    }
-    return ", ".join(f"{name} {text}" for name, text in texts.items() if text is not None)
+    return link.change_text(injection.change)
 
 
 def injection_of(node: str, action: Action, text: str) -> Injection:
@@ -46,12 +37,4 @@ def injection_of(node: str, action: Action, text: str) -> Injection:
         return Injection(node=node, action=action, cpus=None if text == AS_PLANNED else float(text))
     if action != "link" or text == AS_PLANNED:
         return Injection(node=node, action=action)
-    told = dict(part.split(" ", 1) for part in text.split(", "))
-    change = LinkChange(
-        uplink_bit_s=units.parse_rate(told["uplink"]) if "uplink" in told else None,
-        downlink_bit_s=units.parse_rate(told["downlink"]) if "downlink" in told else None,
-        latency_s=units.parse_duration(told["latency"]) if "latency" in told else None,
-        jitter_s=units.parse_duration(told["jitter"]) if "jitter" in told else None,
-        loss=units.parse_percentage(told["loss"]) if "loss" in told else None,
-    )
-    return Injection(node=node, action=action, change=change)
+    return Injection(node=node, action=action, change=link.change_of(text))

@@ -109,8 +109,8 @@ class Links:
         """Helpers that stay with their nodes."""
         links = [node.link for node in plan.nodes]
         faults = [step.injection.change for fault in plan.faults for step in fault.steps if step.injection.change]
-        lossy = any(link.lossy for link in links) or any(change.loss for change in faults)
-        delayed = any(link.delayed for link in links) or any(change.latency_s or change.jitter_s for change in faults)
+        lossy = any(link.lossy for link in links) or any(change.asks("packets") for change in faults)
+        delayed = any(link.delayed for link in links) or any(change.asks("delay") for change in faults)
         self.netem = (delayed or lossy) and all(map(self._has_netem, self.engines.clients.values()))
         self.mechanisms = Mechanisms("docker", self.netem)
         if lossy and not self.netem:

@@ -19,7 +19,8 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.framing import MTU, burst_bytes, packet_bytes, wire_bytes
-from edgebed.core.plan import Injection, LinkPlan, NodePlan
+from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.netlink import LinkReader, Queue
 from edgebed.emulation.outside.looks import Lasting, cpu_differences

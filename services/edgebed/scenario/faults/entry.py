@@ -10,7 +10,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from edgebed.core.actions import Action
-from edgebed.core.plan import FaultPlan, FaultStep, Injection, LinkChange
+from edgebed.core.plan import FaultPlan, FaultStep, Injection
+from edgebed.core.planned.link import LinkChange
 from edgebed.scenario.faults.targets import Draw, Group, Role, Roster, Target, groups_of, nodes_of
 from edgebed.scenario.faults.triggers import Timed
 from edgebed.scenario.names import FaultName

@@ -21,8 +21,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from edgebed.core import units
-from edgebed.core.plan import LinkChange
-from edgebed.scenario.choices import RATE_MIN_BIT_S, check_rate
+from edgebed.core.planned.link import RATE_MIN_BIT_S, LinkChange, check_rate
 from edgebed.scenario.problems import show
 from edgebed.scenario.traces.cells import Cell, about_of, lines_of, number_in, read_rows, rows_of
 from edgebed.scenario.traces.trace import ROWS_MAX, SPACING_MIN_S, Trace, problems, read_bytes

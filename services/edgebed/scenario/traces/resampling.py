@@ -13,8 +13,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from edgebed.core import units
-from edgebed.core.plan import LinkChange
-from edgebed.scenario.choices import RATE_MAX_BIT_S, RATE_MIN_BIT_S
+from edgebed.core.planned.link import RATE_MAX_BIT_S, RATE_MIN_BIT_S, LinkChange
 from edgebed.scenario.traces.trace import SPACING_MIN_S, check_num_rows
 
 US_A_SECOND = 1_000_000

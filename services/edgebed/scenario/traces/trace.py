@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgebed.core import units
-from edgebed.core.plan import LinkChange
+from edgebed.core.planned.link import LinkChange
 from edgebed.core.reading import open_file
 from edgebed.scenario.problems import Problem, Problems, show
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from passing import Passed, Sent, one, passed
 
 from edgebed.core.framing import ACK_BYTES_A_SEGMENT, burst_bytes, num_segments, wire_bytes
-from edgebed.core.plan import LinkChange, LinkPlan, Method, NodePlan, Part, Task, WorkerPlan
+from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.model.flows import Course
 from edgebed.emulation.model.link_model import LinkModel, link_model_of
 

@@ -3,10 +3,11 @@
 import dataclasses
 
 import msgspec
-from node_plans import plan_of_role
+from node_plans import TASK, plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import LinkPlan, Method, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Plan, TensorLayout
+from edgebed.core.planned.link import LinkPlan
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.verdict.fidelity import judge
@@ -19,17 +20,10 @@ GIB = 2**30
 
 def plan_of(server=None, **asked):
     """Four workers of one class and a server; `asked` of each worker, `server` of it."""
-    task = Task(
-        model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (10,)),), batch_size=16,
-        gradient_time_s=0.01,
-    )  # fmt: skip
-    part = Part(name="none")
-    method = Method(name="m", parts={"aggregation": part, "compression": part, "local_work": part})
+    task = msgspec.structs.replace(TASK, gradient_time_s=0.01, layout=(TensorLayout("w", (10,)),), batch_size=16)
 
     def node(name, role, **more):
-        return plan_of_role(
-            node=name, role=role, device_class=name.split("-")[0], seed=1, task=task, method=method, **more
-        )
+        return plan_of_role(node=name, role=role, device_class=name.split("-")[0], task=task, **more)
 
     workers = (node(name, "worker", **asked) for name in WORKERS)
     nodes = (node("server", "server", **(server or {})), node("evaluator", "evaluator"), *workers)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.core.plan import LinkChange, LinkPlan
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.journal.verdict.busiest import Busiest
 

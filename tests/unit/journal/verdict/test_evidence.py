@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import records
-from edgebed.core.plan import LinkPlan
 from edgebed.core.planned.device_core import Core
+from edgebed.core.planned.link import LinkPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.evidence import TOO_SHORT

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from edgebed.core.plan import LinkPlan, Shard
+from edgebed.core.plan import Shard
+from edgebed.core.planned.link import LinkPlan
 from edgebed.journal.verdict.fidelity import judge
 
 from .conftest import LATE, MBIT, TEN_MBIT, WELL, WORKERS, held, host, plan_of, series_of, transfers, usage, verdict_on

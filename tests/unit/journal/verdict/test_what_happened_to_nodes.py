@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from edgebed.core import records
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.journal.verdict.fidelity import judge
 
 from .conftest import (

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from edgebed.core.plan import FaultPlan, FaultStep, Injection, LinkChange, Trigger
+from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
+from edgebed.core.planned.link import LinkChange
 from edgebed.core.units import format_duration
 from edgebed.scenario.faults.flap import SHORTEST_S
 from edgebed.scenario.faults.registry import KINDS

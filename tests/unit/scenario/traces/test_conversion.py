@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.scenario.choices import RATE_MIN_BIT_S
+from edgebed.core.planned.link import RATE_MIN_BIT_S
 from edgebed.scenario.problems import Problems
 from edgebed.scenario.traces.csv_file import read_trace
 from edgebed.scenario.traces.mahimahi import read_mahimahi

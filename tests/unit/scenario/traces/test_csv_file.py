@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import chance
-from edgebed.core.plan import LinkChange
+from edgebed.core.planned.link import LinkChange
 from edgebed.emulation.conditions import LinkSchedule, LinkState
 from edgebed.scenario.links import LinkSection, link_of
 from edgebed.scenario.problems import Problems

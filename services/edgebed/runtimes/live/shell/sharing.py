@@ -5,7 +5,7 @@ back in the queue of what passes there, and TCP waits for them.
 """
 
 from edgebed.core.framing import extra_rounds, queue_bytes
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import LinkSchedule
 from edgebed.emulation.shared_link import LinkLoad, SharedDownlink, SharedUplink
 from edgebed.emulation.transfer_time import transfer_s
