@@ -119,7 +119,7 @@ def test_a_killed_sweep_goes_on_where_it_was(place: Path) -> None:
     assert found["asgd"]["finding"] == "reproduced"
     assert found["perfect"]["finding"] == "so far inside"  # half of the updates, after which it may yet be reached
     asgd, adacomp = (edgebed.load(f"tiny-digits/{number}").trials for number in (3, 4))
-    difference = 100 * (adacomp["adacomp"].series.final_accuracy - asgd["asgd"].series.final_accuracy)
+    difference = 100 * (adacomp["adacomp"].series.evaluations.final_value - asgd["asgd"].series.evaluations.final_value)
     assert found["difference"]["values"]["2"] == pytest.approx(difference)
     assert adacomp["adacomp"].summary.updates == 600
 

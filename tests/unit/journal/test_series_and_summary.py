@@ -211,7 +211,7 @@ def test_an_accuracy_that_is_no_number_meets_nothing(tmp_path, make_sample_plan)
     summary = summarise(make_sample_plan(), series)
 
     assert [each.met for each in summary.expectations] == [False]
-    assert msgspec.json.decode(msgspec.json.encode(summary), type=TrialSummary).final_loss is None
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=TrialSummary).final
 
 
 def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_plan):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.measures.task import Level
 from edgebed.core.plan import Waiting
 from edgebed.learning.data_sets.registry import load_data
 from edgebed.planning.describe import as_dict, as_text, describe_plan, labels_text
@@ -194,8 +195,8 @@ def test_the_accuracy_of_a_sweep_is_in_the_plans_of_trials_that_stop_at_none(pla
     (without,) = plan("stop.accuracy=null", text=FLEET + sweep)
     (stops,) = plan(text=FLEET + sweep)
 
-    assert (without.plan.sweep_accuracy, without.plan.sweep_window) == (0.7, 4)
-    assert (stops.plan.sweep_accuracy, stops.plan.stop_accuracy) == (None, 0.9)
+    assert without.plan.sweep_level == Level("accuracy", 0.7, 4)
+    assert (stops.plan.sweep_level, stops.plan.stop_level) == (None, Level("accuracy", 0.9))
 
 
 @pytest.mark.parametrize(("cpus", "text"), [(0.5, "Caps: 0.5 cores of 1, "), (1, "Caps: 1 core of 1, ")])

@@ -25,7 +25,7 @@ def agreements(*judgements: Judgement, versions: int = 3) -> Agreements:
     """Of one trial, with two seeds."""
     some = ConfidenceInterval(mean=0.5, low=0.4, high=0.6, seeds=2)
     figures = Figures(
-        final_accuracy=some, updates_per_s=some, entries=some, bytes=some,
+        final=some, updates_per_s=some, entries=some, bytes=some,
         staleness_mean=18.8, staleness_median=13, staleness_p90=43, staleness_p99=88,
     )  # fmt: skip
     runtimes = dict.fromkeys(["simulation", *(judgement.runtime for judgement in judgements)])

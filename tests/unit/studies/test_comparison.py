@@ -165,7 +165,7 @@ def test_the_accuracy_at_which_all_scenarios_stop_is_told_with_its_window(tmp_pa
     assert (comparison.level.value, comparison.window, not comparison.level.is_named) == (0.9, 2, False)
     assert [arm.num_reached for arm in comparison.arms.values()] == [1, 0]
     assert "To 90 % in the mean of 2 evaluations" in grids(comparison)
-    assert (compare([run], to=0.8).window, compare([run], window=1).accuracy) == (2, 0.9)
+    assert (compare([run], to=0.8).window, compare([run], window=1).level.value) == (2, 0.9)
     assert compare([run], window=1).arms["adacomp"].num_reached == 1
 
 
@@ -184,7 +184,7 @@ def test_an_accuracy_that_all_scenarios_expect_is_told(tmp_path):
     comparison = compare([run])
     assert (comparison.level.value, comparison.window, not comparison.level.is_named) == (0.87, 3, False)
     lower = compare([finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 0.8, 0.8, 0.9)}, scenario=expects)])
-    assert (lower.level.value, lower.accuracy_chosen) == (0.8, True)
+    assert (lower.level.value, lower.level.is_named) == (0.8, False)
 
 
 def test_scenarios_that_stop_at_different_accuracies_ask_for_none(tmp_path):
@@ -193,7 +193,7 @@ def test_scenarios_that_stop_at_different_accuracies_ask_for_none(tmp_path):
         finished_run(tmp_path, {"asgd": RISING}, scenario=STOPS),
         finished_run(tmp_path, {"asgd": RISING}, scenario=STOPS, sets=["stop.accuracy=0.95"]),
     ]
-    assert compare(runs).accuracy_chosen
+    assert not compare(runs).level.is_named
     assert compare(runs).window == 3
 
 
