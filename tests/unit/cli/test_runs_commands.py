@@ -84,7 +84,7 @@ def test_a_list_is_sorted_as_asked(edgebed: Command, root: Path) -> None:
     assert names(edgebed("ls", "--sort", "size")[1])[0] == "pair/0002"
     code, _, err = edgebed("ls", "--sort", "acuracy")
     assert code == 2
-    assert err.endswith("error: --sort: 'acuracy' is none of name, started, accuracy, time, size, result\n")
+    assert err.endswith("error: --sort: 'acuracy' is none of name, started, best, time, size, result\n")
 
 
 def test_a_list_is_narrowed_by_words_and_results(edgebed: Command, root: Path) -> None:

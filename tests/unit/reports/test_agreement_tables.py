@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.reports.studies.agreement_page import agreement_brief
 from edgebed.reports.studies.agreement_tables import ROWS_MAX, grids, verdict_text
 from edgebed.reports.writing.terminal import show
@@ -38,7 +39,7 @@ def agreements(*judgements: Judgement, versions: int = 3) -> Agreements:
     }
     rows = tuple(Version(version=100 * k, mean=0.6123, spread=0.02, others=others) for k in range(1, versions + 1))
     trial = Agreement(
-        trial="adacomp", reference="simulation", seeds=(1, 2), verdict=overall(judgements), judgements=judgements,
+        headline=ACCURACY, trial="adacomp", reference="simulation", seeds=(1, 2), verdict=overall(judgements), judgements=judgements,
         figures=dict.fromkeys(runtimes, figures), versions=rows,
     )  # fmt: skip
     runs = {runtime: {1: "agree/0001", 2: "agree/0002"} for runtime in runtimes}

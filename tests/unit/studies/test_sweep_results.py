@@ -23,6 +23,7 @@ from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.plan import Part, TensorLayout
 from edgebed.core.planned.device_core import Core
 from edgebed.core.units import format_duration
+from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.reports.studies.sweep_charts import cell_lines, factor_text, layout_of, letters, maps_of
 from edgebed.reports.studies.sweep_curves import QUANTITIES, curves_of, places_of
 from edgebed.reports.studies.sweep_page import sweep_page
@@ -385,7 +386,7 @@ def undecided(result: SweepResult) -> SweepResult:
 
 
 RATE, FLEETS = {"fleet.edge.uplink": RATES}, {"fleet.edge.uplink": RATES, "fleet.edge.count": ["4", "8"]}
-FELL = (Fall(best=0.86, final=0.17), Fall(best=0.9, final=0.5))
+FELL = (Fall(best=0.86, final=0.17, measure=ACCURACY), Fall(best=0.9, final=0.5, measure=ACCURACY))
 FIRST, WINNERS, POINTS = "\n## Who is first", "\n## What each", "\n## CPU time"
 PAGES = {
     "two seeds: spreads": (swept({"fleet.edge.uplink": RATES[:1]}, seeds=2), POINTS),
