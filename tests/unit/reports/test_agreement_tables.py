@@ -39,8 +39,8 @@ def agreements(*judgements: Judgement, versions: int = 3) -> Agreements:
     }
     rows = tuple(Version(version=100 * k, mean=0.6123, spread=0.02, others=others) for k in range(1, versions + 1))
     trial = Agreement(
-        headline=ACCURACY, trial="adacomp", reference="simulation", seeds=(1, 2), verdict=overall(judgements), judgements=judgements,
-        figures=dict.fromkeys(runtimes, figures), versions=rows,
+        headline=ACCURACY, trial="adacomp", reference="simulation", seeds=(1, 2), verdict=overall(judgements),
+        judgements=judgements, figures=dict.fromkeys(runtimes, figures), versions=rows,
     )  # fmt: skip
     runs = {runtime: {1: "agree/0001", 2: "agree/0002"} for runtime in runtimes}
     return Agreements(scenario="agree", verdict=trial.verdict, runs=runs, trials=(trial,), notes=("a busy host",))

@@ -152,7 +152,8 @@ def _finals(measured: Mapping[str, Evaluations]) -> str:
     for headline in dict.fromkeys(each.headline for each in measured.values()):
         alike = {name: each for name, each in measured.items() if each.headline == headline}
         known = {name: (each.final_value, best_average(each)) for name, each in alike.items()}
-        ranked = sorted(known, key=lambda name, of=headline, known=known: [of.rank(value) for value in known[name]])
+        ranks = {name: [headline.rank(value) for value in values] for name, values in known.items()}
+        ranked = sorted(known, key=ranks.__getitem__)
         told = (f"{name} {headline.text(known[name][0])} ({headline.text(known[name][1])})" for name in ranked)
         sentences.append(f"Final {headline.words} (best): {', '.join(itertools.islice(told, NAMED_MAX))}.")
     return " ".join(sentences)
