@@ -28,7 +28,7 @@ class TrialFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     trial: str
     measures: tuple[TaskMeasure, ...] = ()
-    best: dict[str, float] = {}
+    best: dict[str, float | None] = {}
     time_s: float | None = None
     server: ServerMeasures | None = None
     shards: ShardMeasures | None = None

@@ -73,11 +73,11 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
     """Why the trial ended so."""
     measures: tuple[TaskMeasure, ...] = ()
     """What the task measures, the headline first."""
-    final: dict[str, float] = msgspec.field(default_factory=dict)
+    final: Mapping[str, float | None] = msgspec.field(default_factory=dict)
     """What was measured of the last model, by measure; empty where the trial ended before its final evaluation."""
-    best: dict[str, float] = msgspec.field(default_factory=dict)
+    best: Mapping[str, float | None] = msgspec.field(default_factory=dict)
     """The best single value of each measure; empty without an evaluation."""
-    last: dict[str, float] = msgspec.field(default_factory=dict)
+    last: Mapping[str, float | None] = msgspec.field(default_factory=dict)
     """What was measured last, which is what is final in a trial that completed."""
     server: ServerMeasures | None = None
     """The numbers of workers that push to a parameter server; None where they have shards."""
@@ -118,7 +118,7 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
         """A measure's value by its name; None where it was not measured, or is one of another family."""
         of, _, name = measure.partition("_")
         if of in OF_TASK and measure not in MEASURES:
-            measured: dict[str, float] = getattr(self, of)
+            measured: Mapping[str, float | None] = getattr(self, of)
             return measured.get(name)
         parts = {"all": self, "server": self.server, "shards": self.shards}
         value: float | None = getattr(parts[MEASURES[measure].family], measure, None)

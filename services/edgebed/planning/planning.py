@@ -33,7 +33,6 @@ from edgebed.planning.partition import LayerPartition
 from edgebed.planning.shard_memory import own_bytes
 from edgebed.planning.sharding import Sharding, shard
 from edgebed.roles.part_trials import try_parts
-from edgebed.scenario.choices import Bound
 from edgebed.scenario.faults.own import OwnKind
 from edgebed.scenario.faults.registry import plan_faults
 from edgebed.scenario.hosts import overfull
@@ -138,7 +137,7 @@ class _Planner:
             detector=trial.detector,
             check_s=trial.deadlines.check,
             expectations=tuple(
-                (measure, bound.comparison, bound.value) for measure, bound in trial.expect if isinstance(bound, Bound)
+                (measure, bound.comparison, bound.value) for measure, bound in trial.expect.bounds.items()
             ),
             expects_trusted=trial.expect.verdict == "trusted",
             security=trial.security or ("curve" if len(trial.hosts) > 1 else "plain"),

@@ -16,7 +16,7 @@ def trials_html(title: str, trials: Iterable[TrialSummary]) -> str:
         (
             each.trial,
             outcome_text(each),
-            each.headline.told(each.final[each.headline.name]) if each.final else UNMEASURED,
+            each.headline.told(each.final.get(each.headline.name)) if each.final else UNMEASURED,
             number_text(each.updates),
             seconds_text(each.time_s),
             bytes_text(each.own.payload_bytes if each.own else None),

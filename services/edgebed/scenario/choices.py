@@ -144,21 +144,6 @@ def read_bound(given: object, parse: Callable[[str], float], example: str) -> Bo
     return Bound(match[1], parse(match[2]), f"{match[1]} {match[2]}")
 
 
-def parse_number(text: str) -> float:
-    """Parse a finite number without unit."""
-    if not re.fullmatch(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,2})?", text):
-        raise ValueError(f"not a number: '{text}'")
-    return float(text)
-
-
-def parse_fraction(text: str) -> float:
-    """Parse a number from 0 to 1."""
-    number = parse_number(text) if not text.endswith("%") else -1.0
-    if not 0.0 <= number <= 1.0:
-        raise ValueError(f"not a fraction from 0 to 1: '{text}' (97 % is 0.97)")
-    return number
-
-
 def _only_item(given: object, what: str, form: str, names: tuple[str, ...]) -> tuple[str, Any]:
     """Return the one key and its value."""
     if not isinstance(given, Mapping) or len(given) != 1:

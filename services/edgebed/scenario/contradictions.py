@@ -14,19 +14,15 @@ from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
 from edgebed.learning.objectives.registry import declared
-from edgebed.scenario.choices import Bound
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import name_of, plan_faults
 from edgebed.scenario.faults.targets import Some, groups_of
 
 if TYPE_CHECKING:
-    from edgebed.scenario.schema import Evaluation, Expectations, StopSection, TrialSection
+    from edgebed.scenario.expectations import Expectations
+    from edgebed.scenario.schema import Evaluation, StopSection, TrialSection
 
 Keys = tuple[str, ...]
-
-OF_PUSHES = ("ingress_bytes", "egress_bytes", "traffic_bytes", "updates_lost", "updates_unexplained")
-OF_SHARDS = ("steps_lost", "steps_unexplained")
-"""Measures that methods of one kind have and those of the other have not."""
 
 
 class Contradiction(NamedTuple):
@@ -112,9 +108,9 @@ _POSSIBLE: dict[str, Callable[[_Range, float], bool]] = {
 def _expectations(expect: "Expectations", stop: "StopSection", last_update: int | None) -> Iterator[Contradiction]:
     """Bounds that no trial which ends like this can meet."""
     ranges = _ranges(stop, last_update)
-    for measure, bound in expect:
+    for measure, bound in expect.bounds.items():
         found = ranges.get(measure)
-        if isinstance(bound, Bound) and found and not _POSSIBLE[bound.comparison](found, bound.value):
+        if found and not _POSSIBLE[bound.comparison](found, bound.value):
             message = f"{measure} {bound.text} cannot be met: {found.reason}; change the bound, or stop.{found.limit}"
             limits = ("stop",) if found.low else ("stop", found.limit)
             yield Contradiction((("expect", measure), limits), message)
@@ -138,16 +134,11 @@ def _ranges(stop: "StopSection", last_update: int | None) -> dict[str, _Range]:
 
 def _unmeasured(trial: "TrialSection", faults: "_Entries") -> Iterator[Contradiction]:
     """Bounds on what is never measured, and so not met; a node may be brought back by hand."""
-    lacks: tuple[str, ...] = OF_SHARDS
-    why = "workers have the whole model, and make no steps of shards"
-    if trial.method.is_layerwise:
-        lacks, why = OF_PUSHES, "shards push no updates, and pull no models"
-    for measure, bound in trial.expect:
-        if bound is not None and measure in lacks:
-            message = f"'{trial.method.name}' has no {measure}: {why}; leave it out"
-            yield Contradiction((("expect", measure), ("method",)), message)
+    for measure, why in trial.expect.of_others("shards" if trial.sharding else "server"):
+        message = f"'{trial.method.name}' has no {measure}: {why}; leave it out"
+        yield Contradiction((("expect", measure), ("method",)), message)
     done = {step.injection.action for _, of_entry in faults for fault in of_entry for step in fault.steps}
-    if trial.expect.back_s and trial.on_failure != "restart" and not done & BRINGS_BACK:
+    if "back_s" in trial.expect.bounds and trial.on_failure != "restart" and not done & BRINGS_BACK:
         message = "no fault brings a node back, so nothing is measured unless it is done by hand; leave it out"
         yield Contradiction((("expect", "back_s"), ("faults",), ("on_failure",)), message, "never")
 

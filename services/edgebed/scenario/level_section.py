@@ -13,7 +13,7 @@ from edgebed.algorithms.shares import percent_hint
 from edgebed.core import units
 from edgebed.core.measures.task import Level, TaskMeasure
 from edgebed.learning.objectives.registry import declared
-from edgebed.scenario.problems import Problem, choose, show
+from edgebed.scenario.problems import Problem, show, unknown_keys
 from edgebed.scenario.section import Section
 
 
@@ -44,8 +44,8 @@ class LevelSection(Section):
         known = {each.name: each for each in measures}
         for name, value in self.__pydantic_extra__.items():
             if name not in known:
-                choice = choose(name, (*self.known_keys(), *known))
-                yield Problem((name,), f"unknown key; {choice}", at_key=True, choice=choice)
+                keys = [key for key in self.known_keys() if key != "window"]
+                yield from unknown_keys({name: value}, (*keys, *known, "window"))
             elif problem := _wrong(value, is_share=known[name].unit == "share"):
                 yield Problem((name,), problem)
 

@@ -24,11 +24,13 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
+from edgebed.core.measures.trial import all_measures
 from edgebed.core.plan import Durability, Method, NonFinite, Security, Waiting
 from edgebed.learning.objectives.registry import OBJECTIVES, objective_of
 from edgebed.scenario import choices
-from edgebed.scenario.choices import CPUS_MIN, Bound, Interval, Split
+from edgebed.scenario.choices import CPUS_MIN, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
+from edgebed.scenario.expectations import Expectations
 from edgebed.scenario.faults.deadlines import Deadlines
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
@@ -42,7 +44,7 @@ from edgebed.scenario.names import ClassName, HostName, Name
 from edgebed.scenario.problems import NotAllowedError, Problem, Problems, choose
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.roster import promises, roster
-from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of, of_pattern
+from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of
 from edgebed.scenario.shard_problems import shard_problems
 from edgebed.scenario.sweep_section import SweepSection
 
@@ -152,47 +154,6 @@ ProfileName = Annotated[
     PlainValidator(_read_profile),
     PlainSerializer(lambda profile: str(profile.path), return_type=str, when_used="json"),
     WithJsonSchema({"type": "string", "title": "path of a profile", "pattern": "."}),
-]
-
-
-def _reads_bound(parse: Callable[[str], float], example: str) -> PlainValidator:
-    return PlainValidator(lambda given: choices.read_bound(given, parse, example))
-
-
-def _bound_pattern(what: str, example: str) -> WithJsonSchema:
-    return of_pattern(f"comparison with {what}", f"^({'|'.join(choices.COMPARISONS)}) *[^ ]+$", example)
-
-
-_WRITES_BOUND = PlainSerializer(lambda bound: bound.text, return_type=str, when_used="json")
-FractionBound = Annotated[
-    Bound,
-    _reads_bound(choices.parse_fraction, ">= 0.97"),
-    _WRITES_BOUND,
-    _bound_pattern("a fraction", ">= 0.97"),
-]
-NumberBound = Annotated[
-    Bound,
-    _reads_bound(choices.parse_number, "<= 0.2"),
-    _WRITES_BOUND,
-    _bound_pattern("a number", "<= 0.2"),
-]
-CountBound = Annotated[
-    Bound,
-    _reads_bound(choices.parse_number, ">= 1000"),
-    _WRITES_BOUND,
-    _bound_pattern("a number", ">= 1000"),
-]
-DurationBound = Annotated[
-    Bound,
-    _reads_bound(units.parse_duration, "<= 60s"),
-    _WRITES_BOUND,
-    _bound_pattern("a duration", "<= 60s"),
-]
-MemoryBound = Annotated[
-    Bound,
-    _reads_bound(units.parse_memory, "<= 10MB"),
-    _WRITES_BOUND,
-    _bound_pattern("a size", "<= 10MB"),
 ]
 
 
@@ -346,44 +307,6 @@ class StopSection(LevelSection):
         return self
 
 
-class Expectations(Section):
-    """What the trial's outcome is judged by: comparisons in quotes. A run fails if one is not met."""
-
-    final_accuracy: FractionBound | None = None
-    """Accuracy of the last model."""
-    best_accuracy: FractionBound | None = None
-    """The highest accuracy measured."""
-    final_loss: NumberBound | None = None
-    """Mean loss of the last model on the test set."""
-    updates: CountBound | None = None
-    """Updates applied by the server."""
-    time_s: DurationBound | None = None
-    """Time of training, from its start to its end, with outages."""
-    ingress_bytes: MemoryBound | None = None
-    """Up: payload of all pushes the server applied."""
-    egress_bytes: MemoryBound | None = None
-    """Down: payload of all models sent to workers."""
-    traffic_bytes: MemoryBound | None = None
-    """Payload up and down together."""
-    updates_lost: CountBound | None = None
-    """Updates that workers began and that faults have cost: lost in flight, with a worker or with the server."""
-    updates_unexplained: CountBound | None = None
-    """Updates that workers began and of which nothing says what became; `"== 0"` asks for complete accounting."""
-    faults_missed: CountBound | None = None
-    """Things that faults were to do to nodes, and that did not happen, since training had ended."""
-    steps_lost: CountBound | None = None
-    """Layer-wise training: steps that shards began and that faults have cost: rolled back, lost with a shard or with
-    the server."""
-    steps_unexplained: CountBound | None = None
-    """Layer-wise training: steps that shards began and of which nothing says what became; `"== 0"` asks for complete
-    accounting."""
-    back_s: DurationBound | None = None
-    """Longest time from a heal, a thaw or a launch until the server heard of the node again, or training ended."""
-    verdict: Literal["trusted"] | None = None
-    """`trusted`: links and caps were what was asked for, as far as was measured, and this machine was fast enough. Not
-    judged in a simulation, which measures none of that."""
-
-
 class Checkpoints(Section):
     """How often the server hands its model over, so that it can resume from there when it is restarted."""
 
@@ -464,20 +387,16 @@ class TrialSection(Section):
         return read_faults(given, nodes, python_path_of(info), folder_of(info))
 
     @model_validator(mode="after")
-    def _measures_fit(self, info: ValidationInfo) -> Self:
+    def _fits_together(self, info: ValidationInfo) -> Self:
         try:
             measures = objective_of(self.task.loss, python_path_of(info)).measures
         except ScenarioError as error:
             raise Problems([Problem(("task", "loss"), str(error))]) from None
-        if problems := [problem.under("stop") for problem in self.stop.level_problems(measures)]:
-            raise Problems(problems)
-        return self
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+        of_stop = (problem.under("stop") for problem in self.stop.level_problems(measures))
+        of_expect = (problem.under("expect") for problem in self.expect.problems(all_measures(measures)))
         of_hosts = (problem.under("hosts") for problem in host_problems(self.hosts, self.fleet))
         of_faults = repeat_problems(self.faults, self.roster, self.stop.time)
-        if problems := [*shard_problems(self), *of_hosts, *of_faults]:
+        if problems := [*of_stop, *of_expect, *shard_problems(self), *of_hosts, *of_faults]:
             raise Problems(problems)
         return self
 

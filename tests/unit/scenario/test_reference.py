@@ -9,12 +9,13 @@ from quick_runs import run as run_quickly
 
 from docs.generate import scenario
 from edgebed.algorithms.registry import KINDS, LIKE, PRESETS
+from edgebed.core.measures.trial import MEASURES
 from edgebed.journal.summary import COMPARISONS as JUDGED_COMPARISONS
-from edgebed.journal.summary import TrialSummary
 from edgebed.learning.data_sets.registry import DATA_SETS as DATA_TABLE
 from edgebed.learning.data_sets.split import SPLITS
 from edgebed.learning.models.registry import MODELS as MODEL_TABLE
 from edgebed.scenario import choices, schema
+from edgebed.scenario.expectations import Expectations
 from edgebed.scenario.load import KEYS, load_scenario
 
 ROOT = Path(__file__).parents[3]
@@ -70,10 +71,18 @@ def test_the_editor_schema_knows_exactly_the_keys_that_loading_allows(editor_sch
         schema.ServerSection,
         schema.EvaluatorSection,
         schema.StopSection,
-        schema.Expectations,
     ):
         assert set(section.model_fields) == set(definitions[section.__name__]["properties"])
         assert definitions[section.__name__]["additionalProperties"] is False
+
+
+def test_every_measure_of_a_trial_can_be_expected(editor_schema):
+    """By its name, with a bound in its unit."""
+    assert set(editor_schema["$defs"]["Expectations"]["properties"]) == {*MEASURES, "verdict"}
+    for name, measure in MEASURES.items():
+        found = Expectations.model_validate({name: measure.unit.example})
+        assert list(found.problems()) == []
+        assert measure.unit.example == found.bounds[name].text
 
 
 def test_every_key_has_an_explanation(editor_schema):
@@ -112,4 +121,3 @@ def test_the_names_a_scenario_may_use_are_those_that_exist():
     assert set(MODEL_TABLE) == set(schema.MODELS)
     assert {"iid", "dirichlet", "by-label"} == set(SPLITS)
     assert set(JUDGED_COMPARISONS) == set(choices.COMPARISONS)
-    assert set(schema.Expectations.model_fields) - {"verdict"} <= set(TrialSummary.__struct_fields__)

@@ -7,7 +7,7 @@ together are one mark. A level line is what who always says the most frequent cl
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from matplotlib.ticker import MaxNLocator
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import updates_text
 from edgebed.journal.series import Evaluations, Floats, Ints, Series, Updates
-from edgebed.learning.objectives.registry import declared
-from edgebed.reports.run.trial_measures import MOST_FREQUENT
+from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of
 from edgebed.reports.writing.drawing import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
 
 RATE_BINS = 40
@@ -189,11 +188,6 @@ def _chart(title: str, trials: Trials, plot: Callable[[Axes, Trials], None], pla
             _mark_faults(axes, trials, place)
 
     return Chart(title, plot_marked, len(trials))
-
-
-def headline_of(each: Iterable[Series]) -> TaskMeasure:
-    """The headline of the first of some trials that measured one; without any that of a classification."""
-    return next((series.evaluations.headline for series in each if len(series.evaluations)), declared(())[0])
 
 
 def title_of(trials: Trials, what: str) -> str:

@@ -9,8 +9,7 @@ import numpy as np
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import bytes_text
 from edgebed.journal.series import Series
-from edgebed.reports.run.charts import headline_of
-from edgebed.reports.run.trial_measures import MOST_FREQUENT
+from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of
 from edgebed.reports.writing.character_chart import Axis, Line, chart_lines
 
 MARKERS = "xo+*#@"

@@ -6,9 +6,11 @@ Which measures these are, in which words and unit, `core/measures/trial.py` decl
 from collections.abc import Iterable
 
 from edgebed.core.measures.measure import COUNT, Measure
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import all_measures
 from edgebed.core.quantities import UNMEASURED, seconds_text
 from edgebed.journal.outcome import outcome_text
+from edgebed.journal.series import Series
 from edgebed.journal.summary import RunSummary, TrialSummary
 from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.traffic_text import measured_rows
@@ -30,6 +32,11 @@ DISPENSABLE = (
 def most_frequent_of(trials: Iterable[TrialSummary]) -> set[float]:
     """Shares of the most frequent classes of the trials' test sets, each once."""
     return {trial.most_frequent_class for trial in trials if trial.most_frequent_class is not None}
+
+
+def headline_of(each: Iterable[Series]) -> TaskMeasure:
+    """The headline of the first of some trials that measured one; without any that of a classification."""
+    return next((series.evaluations.headline for series in each if len(series.evaluations)), declared(())[0])
 
 
 def measures_grid(summary: RunSummary) -> Grid:
