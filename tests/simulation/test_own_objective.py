@@ -14,6 +14,8 @@ from edgebed.core.errors import ScenarioError
 from edgebed.exporting.subjects import tables_of
 from edgebed.metrics.trial_metrics import TrialMetrics
 from edgebed.reports.run.brief import results_brief
+from edgebed.reports.run.report import report_page
+from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.terminal import show
 from edgebed.running.results import Run
 from edgebed.scenario.load import load_scenario
@@ -82,7 +84,7 @@ def test_a_measure_of_ones_own_is_on_pages_in_tables_and_in_metrics(run: Run) ->
     console = make_console(io.StringIO(), width=150)
     show(results_brief(run), console)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
-    report = (run.path / "report.html").read_text()
+    report = to_html(report_page(run))
     metrics = TrialMetrics()
     metrics.start_trial(trial.plan, "own-objective/1", "simulation", 0.0)
     for _, node, record in trial.events():
@@ -105,9 +107,9 @@ def test_a_measure_of_ones_own_is_on_pages_in_tables_and_in_metrics(run: Run) ->
 @pytest.mark.parametrize(
     ("option", "problem"),
     [
-        ("stop.among_four=0.9", "did you mean 'among_three'? allowed: window, updates, time, among_three, confusion, "),
+        ("stop.among_four=0.9", "did you mean 'among_three'? allowed: updates, time, among_three, confusion, "),
         ("stop.among_three=9", "9 is above 1 (9 % is 0.09)"),
-        ("stop.confusion=few", "not a number: 'few'"),
+        ("stop={confusion: few, among_three: null}", "not a number: 'few'"),
         ("expect.best_among_four='>= 0.5'", "did you mean 'best_among_three'?"),
         ("expect.best_among_three='>= 5'", "not a fraction from 0 to 1: '5'"),
         ("task.loss=objective_of_mine:AmongFour", "has no 'AmongFour'. Did you mean 'AmongThree'?"),

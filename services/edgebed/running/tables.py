@@ -7,23 +7,23 @@ from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, seconds
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
 
-HEAD = ("trial", "outcome", "measured", "updates", "time", "payload")
-
 
 def trials_html(title: str, trials: Iterable[TrialSummary]) -> str:
     """A row for each trial; payload is that of both directions, of shards that of all messages."""
+    trials = list(trials)
+    words = " or ".join(dict.fromkeys(each.headline.words for each in trials))
     rows = [
         (
             each.trial,
             outcome_text(each),
-            each.headline.told(each.final.get(each.headline.name)) if each.final else UNMEASURED,
+            each.headline.text(each.final.get(each.headline.name)),
             number_text(each.updates),
             seconds_text(each.time_s),
             bytes_text(each.own.payload_bytes if each.own else None),
         )
         for each in trials
     ]
-    return table_html(title, HEAD, rows)
+    return table_html(title, ("trial", "outcome", words, "updates", "time", "payload"), rows)
 
 
 def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

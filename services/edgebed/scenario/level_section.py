@@ -4,9 +4,9 @@ Which measures there are, the task's objective says; so such keys are looked at 
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Self
+from typing import Any
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler, model_validator
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from edgebed.algorithms.shares import percent_hint
@@ -26,26 +26,29 @@ class LevelSection(Section):
     window: int = Field(default=1, ge=1)
     """Evaluations whose mean must reach the measure's value; with more, a single lucky one ends nothing."""
 
-    @model_validator(mode="after")
-    def _one_level(self) -> Self:
-        if len(self.__pydantic_extra__) > 1 and not {*self.not_here} & {*self.__pydantic_extra__}:
-            raise ValueError(f"more than one value to be reached: {', '.join(self.__pydantic_extra__)}; give one")
-        return self
+    @property
+    def given_levels(self) -> dict[str, Any]:
+        """Return the values by measure, as they are given."""
+        return {name: value for name, value in self.__pydantic_extra__.items() if value is not None}
 
     @property
     def level(self) -> Level | None:
         """Return what is to be reached; None: nothing is given."""
-        for name, value in self.__pydantic_extra__.items():
+        for name, value in self.given_levels.items():
             return Level(name, units.parse_percentage(value) if isinstance(value, str) else float(value), self.window)
         return None
 
     def level_problems(self, measures: Sequence[TaskMeasure]) -> Iterator[Problem]:
         """Yield what is wrong with the key and its value for a task that measures this."""
         known = {each.name: each for each in measures}
-        for name, value in self.__pydantic_extra__.items():
+        for name, value in self.given_levels.items():
             if name not in known:
                 keys = [key for key in self.known_keys() if key != "window"]
                 yield from unknown_keys({name: value}, (*keys, *known, "window"))
+            elif len(self.given_levels) > 1:
+                yield Problem(
+                    (name,), f"one of several values; give one of {', '.join(known)}", at_key=True
+                )
             elif problem := _wrong(value, is_share=known[name].unit == "share"):
                 yield Problem((name,), problem)
 

@@ -298,9 +298,9 @@ class StopSection(LevelSection):
 
     @model_validator(mode="after")
     def _at_least_one(self) -> Self:
-        if self.updates is None and self.time is None and not self.__pydantic_extra__:
+        if self.updates is None and self.time is None and not self.given_levels:
             raise ValueError("nothing ends the trial; give updates, time, or a measure's value, e.g. accuracy: 0.9")
-        if self.window > 1 and not self.__pydantic_extra__:
+        if self.window > 1 and not self.given_levels:
             raise ValueError(
                 "window: nothing is to be reached by a mean of evaluations; give a measure's value as well"
             )

@@ -106,7 +106,7 @@ class SweepSection(LevelSection):
 
     @model_validator(mode="after")
     def _has_a_level(self) -> Self:
-        if not self.__pydantic_extra__:
+        if not self.given_levels:
             raise ValueError("missing: the value of a measure at which each run ends, e.g. accuracy: 0.9")
         return self
 

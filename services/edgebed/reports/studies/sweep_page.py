@@ -100,7 +100,7 @@ def sweep_page(result: SweepResult, command: str) -> Page:
         brief=[
             Paragraph(_firsts(result)),
             fell,
-            Section(f"To {result.measure.words} {result.level_text}", [points]),
+            Section(f"To {result.level_text}", [points]),
             Section("Who is first by time", [wins]),
             Section("Who is first by bytes up and down", [fewest]),
             Section("Break-even rates", [break_even]),
@@ -132,7 +132,7 @@ def _overview(result: SweepResult) -> Text:
             "the training examples by then."
         )
     return coded(
-        f"What {count_text(len(result.methods), 'method')} took to {result.measure.words} "
+        f"What {count_text(len(result.methods), 'method')} took to "
         f"{result.level_text}, over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
     )
 
