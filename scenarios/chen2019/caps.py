@@ -11,8 +11,6 @@ from edgebed.studies.host.profiling import profile_trials
 from edgebed.studies.papers.measuring import ratio, updates_per_s
 from edgebed.studies.papers.paper import Cell, Near, Row, Table, Unit
 
-from .causes import CAP as CAP_CAUSE
-
 SCENARIO = "section-4-3.yaml"
 CAP = 0.7
 """Share of a core that each device has here; in section 4.3's other rows it is 0.4."""
@@ -84,10 +82,7 @@ TABLE = Table(
     title="Section 4.3: the cap, and the step taken apart",
     seeds=5,
     other_setting=True,
-    text=f"Each device has {CAP} of a core here, and with a core each four devices take more than a host of two cores "
-    "has: what they would do is worked out from a profile, in which a layer and its module are timed alone on a whole "
-    "core. The paper's 1.11 is what its devices gain by not waiting, less what their modules cost, and it depends on "
-    "how well the uncapped process that it is compared with uses the cores of its host.",
+
     rows={
         **{
             f"rate-{cell}": Row(
@@ -107,7 +102,7 @@ TABLE = Table(
         f"faster-than-whole-{CAP}": Row(
             what=f"Synthetic gradients on four devices of {CAP} of a core over back-propagation on one without a cap",
             cells=(f"sg-{CAP}", "whole"), measure=ratio(updates_per_s(f"sg-{CAP}"), updates_per_s("whole")), unit="x",
-            claim=PUBLISHED, beside="faster-than-whole-1", cause=CAP_CAUSE,
+            claim=PUBLISHED, beside="faster-than-whole-1",
         ),
         "faster-than-whole-1": Row(
             what="Synthetic gradients on four devices of a core each over back-propagation on one without a cap",

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 from edgebed.studies.papers.measuring import of_summary, ratio, updates_per_s
-from edgebed.studies.papers.paper import Cause, Claim, Row, Table
+from edgebed.studies.papers.paper import Claim, Row, Table
 
 from .accuracy import accuracy_row, gap_row
 from .caps import PUBLISHED
-from .causes import CAP
 from .cells import DEPLOYED, OTHER_RATES, RATES
 
 
@@ -16,28 +15,23 @@ def rate_row(cell: str, what: str) -> Row:
     return Row(what=what, cells=(cell,), measure=updates_per_s(cell), unit="updates/s")
 
 
-def times_row(
-    cell: str, baseline: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None
-) -> Row:
+def times_row(cell: str, baseline: str, what: str, claim: Claim | None = None, note: str = "") -> Row:
     """A row for the iterations a second of one cell in units of another's."""
     measure = ratio(updates_per_s(cell), updates_per_s(baseline))
-    return Row(what=what, cells=(cell, baseline), measure=measure, unit="x", claim=claim, note=note, cause=cause)
+    return Row(what=what, cells=(cell, baseline), measure=measure, unit="x", claim=claim, note=note)
 
 
 DEPLOYMENT = Table(
     title="Section 4.3: iterations a second in containers",
     seeds=5,
     other_setting=True,
-    text="Four containers with a layer each; each has 0.4 of a core and 1 GiB, so that they fit a host of two cores "
-    "together, where the paper's have a core each. Mini-batches are of 128. The paper compares 185 iterations/s with "
-    "166 of back-propagation on the same host *without* limits, which may use all cores; here such a process uses one. "
-    "On the same devices back-propagation makes the shards wait for each other.",
+
     rows={
         **{f"rate-{cell}": rate_row(cell, what) for cell, what in RATES.items()},
         "faster-than-whole": replace(
             times_row(
                 "sg", "whole", "Synthetic gradients on four devices over back-propagation on one without a cap",
-                PUBLISHED, "The paper's 185 over 166.", CAP,
+                PUBLISHED, "The paper's 185 over 166.",
             ),
             beside="faster-than-whole-1",
         ),
@@ -68,8 +62,6 @@ LINKS = Table(
     title="Section 4.3: slow links, a store, micro-batches",
     seeds=5,
     other_setting=True,
-    text="Not in the paper, whose devices are on one machine: the same four devices on slower links, or with "
-    "activations and gradients that pass through a store, as its figure 2 has it.",
     rows={
         **{f"rate-{cell}": rate_row(cell, what) for cell, what in OTHER_RATES.items()},
         **{
@@ -83,8 +75,6 @@ IN_CONTAINERS = Table(
     title="Section 4.3: accuracy in containers",
     seeds=3,
     other_setting=True,
-    text="The paper has no accuracy of the deployed model, and says that communication should not change it. 3,000 of "
-    "its 500,000 steps, by Adam with 0.001 and mini-batches of 128.",
     rows={
         "deployed-accuracy": accuracy_row(DEPLOYED, "Four layers in containers: accuracy"),
         "deployed-loss": gap_row(

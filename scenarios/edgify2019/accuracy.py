@@ -4,8 +4,7 @@ from edgebed.studies.papers.measuring import difference, final_accuracy, of_summ
 from edgebed.studies.papers.paper import AtMost, Claim, Curve, Near, Row, Sign, Table
 
 from . import weights
-from .causes import SMALLER_NET, one_scale
-from .cells import EPOCHS, RESNET18_ROUNDS, WHAT
+from .cells import WHAT
 from .measures import largest_distance, mean_distance
 from .rates import ZIP, ZIP_ROW, computed
 
@@ -33,7 +32,7 @@ def accuracy_row(cell: str, *, has_claim: bool = False) -> Row:
         return row
     return Row(
         what=row.what, cells=row.cells, measure=row.measure, unit="%", claim=NINETY, note=SMALLER, beside=NINETY_ROW,
-        cause=SMALLER_NET,
+
     )  # fmt: skip
 
 
@@ -70,14 +69,14 @@ def similar_rows(key: str, cell: str, what: str, beside: str = "") -> dict[str, 
     }  # fmt: skip
 
 
-def pushes_row(cell: str, baseline: str, *, zip_claim: bool = False, scale_row: str = "") -> Row:
+def pushes_row(cell: str, baseline: str, *, zip_claim: bool = False) -> Row:
     """A row for how many times smaller a push is; with zip of integers it is the post's claim on these."""
     measure = ratio(of_summary(baseline, "push_bytes_mean"), of_summary(cell, "push_bytes_mean"))
     return Row(
         what=f"{WHAT[cell]}: how many times smaller a push is", cells=(cell, baseline), measure=measure, unit="x",
         claim=ZIP if zip_claim else None, beside=ZIP_ROW if zip_claim else "",
         note="Whole pushes, with running means as floats, in the mean of a training." if zip_claim else "",
-        cause=one_scale(scale_row) if scale_row else None,
+
     )  # fmt: skip
 
 
@@ -89,10 +88,7 @@ ACCURACY = Table(
     title="Accuracy",
     seeds=11,
     other_setting=True,
-    text=f"CIFAR-10, re-compressed, the ResNet of 8 layers, 4 workers, {EPOCHS} epochs or rounds; the last model on "
-    "the test images. Differences are taken seed by seed: the same first weights, the same mini-batches. Half a point "
-    "is what *the same accuracy*, and *achieving the baseline accuracy*, are taken to mean. Eleven seeds were stated "
-    "when three had been run, from how far these scatter.",
+
     rows={
         "accuracy-large-batch": accuracy_row("large-batch"),
         "accuracy-large-batch-int8": accuracy_row("large-batch-int8"),
@@ -104,11 +100,11 @@ ACCURACY = Table(
         "federated-int8-keeps": keeps_row("federated-int8", "federated", F2I_OF_CHANGES),
         **similar_rows("federated-int8", "federated-int8", FEDERATED_F2I),
         "push-large-batch-int8": pushes_row(
-            "large-batch-int8", "large-batch", zip_claim=True, scale_row="push-large-batch-int8-model-scale"
+            "large-batch-int8", "large-batch", zip_claim=True
         ),
         "push-large-batch-dgc": pushes_row("large-batch-dgc", "large-batch"),
         "push-federated-int8": pushes_row(
-            "federated-int8", "federated", zip_claim=True, scale_row="push-federated-int8-model-scale"
+            "federated-int8", "federated", zip_claim=True
         ),
     },
     curves=(
@@ -124,8 +120,7 @@ MODEL_SCALE = Table(
     title="Accuracy with one scale for the model",
     seeds=3,
     other_setting=True,
-    text="As above, but the integers have one scale for the whole model, with which zip makes them smaller: whether "
-    "what they lose by it costs accuracy.",
+
     rows={
         "accuracy-large-batch-int8-model-scale": accuracy_row("large-batch-int8-model-scale"),
         "loss-int8-model-scale": loss_row(
@@ -155,9 +150,6 @@ CLIPPED = Table(
     title="DGC with clipping and a sample",
     seeds=3,
     other_setting=True,
-    text="As the post describes DGC: each worker clips its gradient, and a sample of 1 % of the entries finds the "
-    "largest. The post does not say to which norm; here it is about the mean norm of this network's gradients at "
-    "first. All other rows clip nothing and find the largest exactly.",
     rows={
         "accuracy-dgc-clipped": accuracy_row("large-batch-dgc-clipped"),
         "loss-dgc-clipped": loss_row(
@@ -170,8 +162,7 @@ HUNDRED_EPOCHS = Table(
     title="A hundred epochs of an eighth of the images",
     seeds=4,
     other_setting=True,
-    text="As many epochs as the post's, of 6,000 of the images, in as many steps as the twelve epochs above: so the "
-    "four epochs in which DGC sends more are as small a part of the training as in the post.",
+
     rows={
         "accuracy-hundred-epochs": accuracy_row("large-batch-hundred-epochs"),
         "accuracy-dgc-hundred-epochs": accuracy_row("large-batch-dgc-hundred-epochs"),
@@ -190,7 +181,7 @@ WORKERS_32 = Table(
     title="Accuracy with 32 workers",
     seeds=3,
     other_setting=True,
-    text="The post's 32 workers share the images that four have above, for as many epochs or rounds.",
+
     rows={
         "accuracy-large-batch-32": accuracy_row("large-batch-32"),
         "accuracy-large-batch-dgc-32": accuracy_row("large-batch-dgc-32"),
@@ -209,9 +200,7 @@ WORKERS_32 = Table(
 RESNET18 = Table(
     title="Federated learning with the post's network",
     seeds=3,
-    text="ResNet-18 with the 7x7 stem of its publication, 32 workers, mini-batches of 128, and "
-    f"{RESNET18_ROUNDS} of 150 rounds, as a round takes minutes of a core, and longer still with a stem of 3x3. The "
-    "accuracy of large batch without compression was in a table that is lost.",
+
     rows={
         NINETY_ROW: Row(
             what=WHAT["federated-resnet18"], cells=("federated-resnet18",),
@@ -225,9 +214,7 @@ SCHEDULES = Table(
     title="Figure 1: how the learning rate falls",
     seeds=3,
     other_setting=True,
-    text="The post let it fall when the training loss stopped decreasing, and found that with DGC it fell late, which "
-    "stalled training; a cosine may be more suitable, it says, and that this requires further research. Here an epoch "
-    "is on a plateau when its loss is not a tenth below the lowest before it, since so few epochs have no other.",
+
     rows={
         "accuracy-plateau": accuracy_row("large-batch-plateau"),
         "accuracy-dgc-plateau": accuracy_row("large-batch-dgc-plateau"),
@@ -254,14 +241,7 @@ WEIGHTS = Table(
     title="Weights as 8-bit integers",
     seeds=3,
     other_setting=True,
-    text=f"""\
-The post calls it a bad strategy, without a number, to quantise the weights while training. Here each step of a training
-is rounded, {weights.STEPS} steps of one worker with {weights.BATCH} images, so that changes below half a unit are lost;
-measured is the training loss of the last {weights.LAST} steps. It shows whether learning is slower at first, and not
-where a whole training would end. Accuracies after so few steps change too much from step to step.
 
-What comes down to workers can be rounded without such a loss, if what is sent is how the model has changed since: what
-was rounded away is then sent the next time.""",
     rows={
         "loss-weights-float32": computed(
             f"Loss, weights as floats, mean of {OF_SEEDS}", lambda: weights.loss(rounded=False), ""

@@ -40,7 +40,7 @@ def annealed(variant: str, epochs: int) -> Callable[[float], tuple[str, ...]]:
     """Overrides that end the cosine when a shorter training ends."""
 
     def sets(scale: float) -> tuple[str, ...]:
-        return (f"variants.{variant}.method.aggregation.epochs={epochs * scale:g}",)
+        return (f"variants.{variant}.method.aggregation.zero_at={epochs * scale:g}",)
 
     return sets
 

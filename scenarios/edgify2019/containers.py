@@ -47,9 +47,6 @@ TABLE = Table(
     title="Large batch in containers",
     seeds=5,
     other_setting=True,
-    text=f"Four containers with a fifth of a core, 1 GB, 10 mbit up and 20 down make the first {UPDATES // 4} "
-    "rounds. A point of accuracy, two per cent of the size of a push and a tenth of the ratio of rates "
-    "are what they may differ by from virtual time at the same size, stated before the runs.",
     rows={
         key: row
         for name in WHAT

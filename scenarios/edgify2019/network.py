@@ -55,10 +55,6 @@ TABLE = Table(
     title="The network, in containers",
     seeds=3,
     other_setting=True,
-    text="By the post the slowest device, by its network, *sets the tone* for the training speed, and a trainer has to "
-    "*resume the training process* after a congestion. It has no number for either. Four containers as above push "
-    f"gradients, with 10 mbit up or, where they are slow, 2 mbit. In the congestion nothing passes for {CUT_S} "
-    "seconds in the middle of the training.",
     rows={
         "slowest-sets-the-tone": rates_row(
             "Rounds a second with one slow device of four, over those with four",

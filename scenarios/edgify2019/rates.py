@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from typing import get_args
 
-from edgebed.studies.papers.paper import Cause, Claim, Near, Row, Table, Unit
+from edgebed.studies.papers.paper import Claim, Near, Row, Table, Unit
 
-from .causes import one_scale
 from .encodings import NETS, TRAINED, Encoded, Parts, Scope, epoch, first_gradient, parts_of
 
 FIVE_PER_CENT = 0.05
@@ -28,13 +27,12 @@ def computed(
     *,
     arithmetic: bool = False,
     beside: str = "",
-    cause: Cause | None = None,
     data: str = "cifar10",
 ) -> Row:
     """A row that needs no run; its vectors come of images of `data`."""
     return Row(
         what=what, measure=lambda _: value(), unit=unit, claim=claim, note=note, arithmetic=arithmetic, beside=beside,
-        cause=cause, data=data,
+         data=data,
     )  # fmt: skip
 
 
@@ -59,8 +57,6 @@ def size_rows(name: str) -> dict[str, Row]:
 
 SIZES = Table(
     title="The networks",
-    text="With the 7x7 stem of the publication and of common libraries. The post's table is lost. It splits networks "
-    "by convolutions and the rest, since its DGC compresses convolutions alone.",
     rows={key: row for name in NETS for key, row in size_rows(name).items()},
 )
 
@@ -90,7 +86,7 @@ def zip_row(name: str, key: str, scope: Scope = "tensor") -> Row:
     return computed(
         f"{NETS[name].words}: F2I and zip{words}{', one scale for the model' if scope == 'model' else ''}",
         rate(name, vector, lambda found: found.deflated[scope]), "x", ZIP, beside="" if row == ZIP_ROW else ZIP_ROW,
-        cause=one_scale(zip_key(name, key, "model")) if key == WEIGHTS and scope == "tensor" else None,
+
     )  # fmt: skip
 
 
@@ -122,19 +118,6 @@ def integers_row(name: str) -> Row:
 F2I = Table(
     title="F2I and zip",
     other_setting=True,
-    text="""\
-The post: F2I makes gradients four times smaller, and zip of *the quantized weights* some 50 % again, eight times in
-all. It does not say which entries share a scale. First each tensor has its own, as in TensorFlow's quantised inference,
-which the post refers to; beside it is one scale for the whole model, by which tensors of small entries become coarse:
-among weights those of batch normalisation, near one, set it. Weights then come near eight; changes and gradients are
-below it with a scale for each tensor, and above it with one for all.
-
-Rates are bytes of a vector's parameters as floats over those of its integers, packed with DEFLATE, the method of zip.
-Vectors are real and really encoded, one of each, of one seed: weights after an epoch of a worker's own, of 13 steps
-with 16 images, how far they went in it, and the gradient at its end; and the first gradient. Images of CIFAR-10,
-re-compressed, are enlarged four times, so that the last stage of a network with this stem has more than one pixel to
-see; with 1,000 classes labels are drawn by chance. Running means of batch normalisation, which a push here carries
-besides, do not count. A perfect code of single integers says what is left to a better program than zip.""",
     rows={
         **{
             zip_key(name, key, scope): zip_row(name, key, scope)
@@ -172,11 +155,5 @@ def dgc_rows(name: str) -> dict[str, Row]:
 DGC = Table(
     title="DGC",
     other_setting=True,
-    text="""\
-Bytes of the first gradient's parameters as floats over those that are sent, once a thousandth of the convolutions is;
-the post's table of rates is lost.
-
-- *8 bytes an entry*: 0.1 % of each convolution's entries with a 32-bit position each, and all other tensors whole.
-- *As it is sent here*: the same entries, with positions as packed gaps.""",
     rows={key: row for name in NETS for key, row in dgc_rows(name).items()},
 )

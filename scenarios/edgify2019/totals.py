@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from edgebed.studies.papers.paper import Cause, Near, Row, Table
+from edgebed.studies.papers.paper import Near, Row, Table
 
-from .causes import no_warm_up, rate_of_weights
 from .cells import LARGE_BATCH_EPOCHS, ROUNDS
 from .encodings import KEPT, NETS, WARM_UP, Selection, epoch, first_gradient, total_bytes
 from .rates import ZIPPED, computed
@@ -111,7 +110,7 @@ def factors_of(name: str) -> dict[str, Row]:
     claim = Near(value=FACTORS[name], tolerance=FACTORS[name] * A_FIFTH)
     own, primary = ENCODINGS[name], FACTOR_ROWS[name]
 
-    def row(encoding: str, how: str = "", *, warm_up: bool = False, cause: Cause | None = None) -> Row:
+    def row(encoding: str, how: str = "", *, warm_up: bool = False) -> Row:
         what, size = SENT[encoding]
 
         def factor() -> float:
@@ -122,21 +121,15 @@ def factors_of(name: str) -> dict[str, Row]:
         return computed(
             f"{NETS[name].words}: {over}, {what}{FEDERATED[how][0]}{', with the warm-up' if warm_up else ''}",
             factor, "x", claim, BY_CHOICE if is_chosen else "", arithmetic=is_chosen,
-            beside=primary if how or not warm_up else "", cause=cause,
+            beside=primary if how or not warm_up else "",
         )  # fmt: skip
 
-    without, of_weights = f"factor-{own}-{name}", f"factor-{own}{OF_WEIGHTS}-{name}"
-    with_warm_up = f"factor-warm-up-{own}{OF_WEIGHTS}-{name}"
-    cause = no_warm_up(without) if federated_is_larger else rate_of_weights(with_warm_up)
     return {
-        primary: row(own, warm_up=True, cause=cause),
+        primary: row(own, warm_up=True),
         f"factor-warm-up-{own}{ONE_SCALE}-{name}": row(own, ONE_SCALE, warm_up=True),
-        with_warm_up: row(own, OF_WEIGHTS, warm_up=True),
-        **{
-            f"factor-{encoding}-{name}": row(encoding, cause=rate_of_weights(of_weights) if encoding == own else None)
-            for encoding in ("eight", "eight-zip")
-        },
-        of_weights: row(own, OF_WEIGHTS),
+        f"factor-warm-up-{own}{OF_WEIGHTS}-{name}": row(own, OF_WEIGHTS, warm_up=True),
+        **{f"factor-{encoding}-{name}": row(encoding) for encoding in ("eight", "eight-zip")},
+        f"factor-{own}{OF_WEIGHTS}-{name}": row(own, OF_WEIGHTS),
         f"factor-published-{name}": row("eight", PUBLISHED),
         f"factor-warm-up-published-{name}": row("eight", PUBLISHED, warm_up=True),
     }
@@ -145,13 +138,7 @@ def factors_of(name: str) -> dict[str, Row]:
 TOTALS = Table(
     title="Data uploaded by a device",
     other_setting=True,
-    text="Of 32 devices with 128 images a mini-batch: an epoch is 13 pushes by large batch, and one by federated "
-    "learning. The post finds federated learning to send a third with 1,000 classes, and five times as much with 10, "
-    "there with zip of the sparse gradient, and it describes a warm-up of four epochs in which large batch sends more: "
-    "so these rows count. Bytes of a push are those measured above; of large batch the first gradient's, of federated "
-    "learning those of the change in 13 steps. Beside them are totals without the warm-up, changes with one scale for "
-    "the model, and federated learning at the rate at which zip makes weights smaller with one scale, which is near "
-    "the post's. A fifth is the tolerance.",
+
     rows={
         key: row for name in FACTORS for key, row in (*factors_of(name).items(), *totals_of(name).items())
     },

@@ -81,10 +81,6 @@ TABLE = Table(
     title="Figure 3 in containers",
     seeds=5,
     other_setting=True,
-    text="Twenty containers with 0.08 of a core, 320 MB, 20 mbit up and 50 down make a hundredth of the updates, "
-    "of which the paper says nothing. Which method is better, and how many bytes it takes, is compared with "
-    "virtual time at the same size: a point, two per cent of the size of a push and a third of the ingress "
-    "are what they may differ by, stated before the runs.",
     rows={
         **confirming_rows("order-adacomp-0.01-over-asgd", accuracy_row, 1.0),
         **confirming_rows("push-ratio-ours", push_row, 0.02),
@@ -113,10 +109,6 @@ TABLE_OF_A_HUNDRED = Table(
     title="A hundred containers",
     seeds=3,
     other_setting=True,
-    text="As many containers as two cores and 24 GB hold, with AdaComp, c = 0.01, a hundredth of the updates. They are "
-    "more than that machine serves in time, which makes such a run *degraded*, so that no times are measured. Two per "
-    "cent of bytes and staleness and five points of an accuracy that still rises fast are what they may differ by from "
-    "virtual time, stated before the runs.",
     rows={
         **confirming_rows("staleness-of-100", of_a_hundred("Mean staleness", "staleness_mean"), 0.02),
         **confirming_rows("push-of-100", of_a_hundred("Bytes of a push", "push_bytes_mean", "bytes"), 0.02),

@@ -1,9 +1,8 @@
 """Figure 3 of Hardy et al. 2017, right: bytes until an accuracy, in several encodings."""
 
 from edgebed.studies.papers.measuring import ratio, times
-from edgebed.studies.papers.paper import Cause, Claim, Curve, Near, Never, Row, Table
+from edgebed.studies.papers.paper import Claim, Curve, Near, Never, Row, Table
 
-from .causes import shorter_steps
 from .cells import COMP_ASGD, METHODS, NARROW_PAUSE, OTHER_PAUSES, SHORTER_STEPS, UPDATES
 from .measures import (
     BARE,
@@ -80,21 +79,18 @@ def ingress_rows(
     }
 
 
-def updates_row(cell: str, what: str, claim: Claim | None = None, note: str = "", cause: Cause | None = None) -> Row:
+def updates_row(cell: str, what: str, claim: Claim | None = None, note: str = "") -> Row:
     """A row for the pushes until 97 %."""
     return Row(
         what=f"{what}: pushes until 97 %", cells=(cell,), measure=updates_to_target(cell), unit="updates", claim=claim,
-        note=note, cause=cause,
+        note=note,
     )  # fmt: skip
 
 
 FIGURE_3_RIGHT = Table(
     title="Figure 3, right, and section V.C: ingress to 97 %",
     seeds=5,
-    text="When the moving average of the accuracy is 97 % for the first time, and what the server has received until "
-    "then. Ingress is the number of pushes times the bytes of a push; both stand here. Bytes are counted as Python 2 "
-    "pickles a push of plain floats, as the authors' release pickles it with a wrapper around each selected value, as "
-    "bare arrays, and as it is sent here.",
+
     rows={
         "updates-97-asgd": updates_row(
             ASGD, "ASGD", note="The paper's 254 GB are 133,000 of its pickled pushes."
@@ -111,7 +107,7 @@ FIGURE_3_RIGHT = Table(
         ),
         **{
             f"never-97-{name}": updates_row(
-                name, METHODS[name], Never(), cause=shorter_steps(f"never-97-{name}")
+                name, METHODS[name], Never()
             )
             for name in COMP_ASGD
         },

@@ -10,9 +10,7 @@ from edgebed.studies.papers.measure import Measure
 from edgebed.studies.papers.measuring import difference
 from edgebed.studies.papers.paper import (
     AtMost,
-    Cause,
     Curve,
-    Headline,
     Near,
     Paper,
     Reading,
@@ -22,10 +20,8 @@ from edgebed.studies.papers.paper import (
 )
 
 from . import containers
-from .causes import IMAGES, LOWER_RATE, of_c, shorter_steps
 from .cells import (
     CELLS,
-    COMP_ASGD,
     METHODS,
     NARROW_PAUSE,
     OF_PERCEPTRON,
@@ -57,21 +53,17 @@ ORDER = ("adacomp-0.1", "adacomp-0.01", "asgd", "comp-asgd-0.1", "comp-asgd-0.01
 """Methods from the best to the worst, as in the paper."""
 
 
-def accuracy_row(
-    cell: str, what: str, published: float | None = None, note: str = "", cause: Cause | None = None
-) -> Row:
+def accuracy_row(cell: str, what: str, published: float | None = None, note: str = "") -> Row:
     """A row for the paper's metric, claimed within half a point where the paper has a value."""
     claim = None if published is None else Near(value=published, tolerance=HALF_A_POINT)
-    return Row(what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note, cause=cause)
+    return Row(what=what, cells=(cell,), measure=accuracy(cell), unit="%", claim=claim, note=note)
 
 
-def gain_row(
-    better: str, worse: str, what: str, published: float | None = None, note: str = "", cause: Cause | None = None
-) -> Row:
+def gain_row(better: str, worse: str, what: str, published: float | None = None, note: str = "") -> Row:
     """A row for how many points one cell is better than another, whose sign is the claim."""
     claim = Sign(sign=1, value=None if published is None else round(published, 2), margin=MARGIN)
     measure = difference(accuracy(better), accuracy(worse))
-    return Row(what=what, cells=(better, worse), measure=measure, unit="points", claim=claim, note=note, cause=cause)
+    return Row(what=what, cells=(better, worse), measure=measure, unit="points", claim=claim, note=note)
 
 
 def little_row(better: str, worse: str, what: str, published: float) -> Row:
@@ -98,7 +90,6 @@ def order_rows() -> dict[str, Row]:
             better,
             worse,
             f"{METHODS[better]} over {METHODS[worse]}",
-            cause=LOWER_RATE if better == "asgd" else None,
         )
         for better, worse in BETTER
     }
@@ -109,21 +100,12 @@ LOW_RATIOS = ("0.001", "0.0001")
 FIGURE_3_LEFT = Table(
     title="Figure 3, left: accuracy",
     seeds=5,
-    text="""\
-Each method's best moving average of the accuracy, and the order that the text has of the methods. By how much one is
-above another follows from the accuracies.
 
-The paper says that devices pause for a random time before each push, and not how it is distributed. With 200 devices
-staleness is 199 on average in any case, but ASGD and Comp-ASGD divide by it, so that the fresh pushes decide.
-
-Best averages hide that this training is barely stable: in most runs the accuracy falls, after the first tenth, more
-than three points below the best until then, and comes back. With a sixth seed (`--row order-adacomp-0.01-over-asgd
---first-seed 6 --seeds 1`), beyond the five that are stated, it did not: AdaComp 0.01 diverged half-way.""",
     rows={
         **{
             f"accuracy-{name}": accuracy_row(
                 name, METHODS[name], PUBLISHED[name],
-                cause=shorter_steps(f"accuracy-{name}") if name in COMP_ASGD else None,
+
             )
             for name in METHODS
         },
@@ -151,7 +133,7 @@ than three points below the best until then, and comes back. With a sixth seed (
 LOWER = Table(
     title="Section V.C: lower compression ratios",
     seeds=3,
-    text="The paper says that accuracy is degraded, without a number. Exponential pauses, a fifth of the updates.",
+
     rows={
         **{
             f"accuracy-adacomp-{c}": accuracy_row(f"adacomp-{c}-exponential", f"AdaComp, c = {c}")
@@ -177,9 +159,6 @@ LOWER = Table(
 SELECTION = Table(
     title="Section IV.b: which entries are sent",
     seeds=3,
-    text="AdaComp sends the largest entries of each tensor. By the paper that reflects gradients better than entries "
-    "at random, or the largest of the whole model, both of Shokri and Shmatikov 2015; it has no number for it. Narrow "
-    "pauses, c = 0.01, a fifth of the updates.",
     rows={
         f"selection-over-{which}": Row(
             what=f"AdaComp, c = 0.01: the largest of each tensor over {words}",
@@ -195,8 +174,7 @@ PERCEPTRON = Table(
     title="Section V.C: the second model",
     seeds=3,
     other_setting=True,
-    text="The paper says that AdaComp outperforms both on a second model, too, the perceptron of its technical report. "
-    "Here it has 784-128-64-10 units. Narrow pauses.",
+
     rows={
         **{
             f"accuracy-{name}-mlp": accuracy_row(f"{name}-mlp", f"{METHODS[name]}, perceptron")
@@ -221,9 +199,7 @@ SECTION_3 = Table(
     title="Section III: the selection on a single core",
     seeds=5,
     other_setting=True,
-    text="One worker, the perceptron of 784-128-64-10 units, twenty passes through the images in mini-batches of 32. "
-    "The selection is that of Comp-ASGD, the largest entries of the whole model, and what is not selected is dropped. "
-    "The paper gives neither size nor length; these were chosen so that whole gradients reach what it has for them.",
+
     rows={
         "single-core": replace(
             accuracy_row("single-core", "One core, whole gradients", SINGLE_CORE["single-core"], OF_SHOKRI),
@@ -232,7 +208,7 @@ SECTION_3 = Table(
         "single-core-1-in-100": replace(
             accuracy_row(
                 "single-core-1-in-100", "One core, one entry in a hundred", SINGLE_CORE["single-core-1-in-100"],
-                OF_SHOKRI, IMAGES,
+                OF_SHOKRI,
             ),
             beside="loss-single-core",
         ),
@@ -257,8 +233,7 @@ SECTION_3 = Table(
 FIGURE_1 = Table(
     title="Figure 1: accuracy against ingress, ASGD",
     seeds=5,
-    text="The paper speaks of the order of a terabyte for an accurate model. Accurate is taken to be within a tenth of "
-    "a point of the best. At 1.91 MB a pickled push the whole training is 0.48 TB, so that no more can come out.",
+
     rows={
         "ingress-accurate": Row(
             what="ASGD: ingress until a tenth of a point below its best, pickled", cells=("asgd",),
@@ -272,10 +247,7 @@ TABLE_2 = Table(
     title="Table II: crashes",
     seeds=7,
     other_setting=True,
-    text="AdaComp, c = 0.01, with a perceptron of 784-128-64-10 units, since the paper does not describe its own. A "
-    "crash is a freeze for good after a push. Losses are paired: the same data in the same parts, the same pauses. "
-    "What the paper calls a very little effect, and close to that, is taken to be no more than twice as large as its "
-    "own.",
+
     rows={
         "60000-images": accuracy_row("60000-images", "60,000 images, no crash", 97.44),
         "60000-images-crashes": accuracy_row("60000-images-crashes", "60,000 images, crashes", 97.17),
@@ -323,12 +295,8 @@ def class_rows(images: int) -> dict[str, Row]:
     published_one, published_three = PUBLISHED_CLASSES[images]
     what = f"{images:,} images"
     return {
-        f"one-class-{images}": accuracy_row(
-            one, f"{what}: one class", published_one, cause=of_c(f"one-class-{images}")
-        ),
-        f"three-classes-{images}": accuracy_row(
-            three, f"{what}: three classes", published_three, cause=of_c(f"three-classes-{images}")
-        ),
+        f"one-class-{images}": accuracy_row(one, f"{what}: one class", published_one),
+        f"three-classes-{images}": accuracy_row(three, f"{what}: three classes", published_three),
         f"loss-classes-{images}": gain_row(
             one, three, f"{what}: lost by different speeds", published_one - published_three
         ),
@@ -345,10 +313,7 @@ CLASSES = tuple(f"{classes}-{images}" for images in (60_000, 12_000) for classes
 FIGURE_4 = Table(
     title="Figure 4: devices of three speeds",
     seeds=5,
-    text="AdaComp on devices whose speeds are as 100 : 10 : 1, 30, 40 and 30 % of them, and on devices of one kind. "
-    "In the runs of three classes with c = 0.01 the slowest devices, which pause for 100 s on the mean, were taken "
-    "for dead after 60 s, as edgebed did then: one push in 200 was refused, of slow devices alone. They are still to "
-    "be run again.",
+
     rows={
         **class_rows(60_000),
         **class_rows(12_000),
@@ -379,79 +344,10 @@ FIGURE_4 = Table(
     curves=(Curve(title="One class and three, c = 0.01", cells=CLASSES, over="updates"),),
 )  # fmt: skip
 
-HEADLINES = (
-    Headline(
-        claim="AdaComp sends a hundredth of the entries and is as accurate as ASGD, or better",
-        rows=("accuracy-asgd", "accuracy-adacomp-0.01", "order-adacomp-0.01-over-asgd"),
-        chart="Accuracy against updates",
-        found="AdaComp is better; whether by as much is not told. All of figures 1 and 3 rests on a distribution of "
-        "the pauses that was chosen after others had been seen. With one of six seeds training diverged half-way.",
-    ),
-    Headline(
-        claim="To 97 % AdaComp needs 191 times less ingress than ASGD",
-        rows=(
-            "reduction-97-pickle", "reduction-97-pickle-released", "reduction-97-ours",
-            "reduction-97-pickle:exponential-pauses", "ingress-97-adacomp-pickle",
-            "ingress-97-adacomp-pickle:exponential-pauses",
-        ),
-        chart="Accuracy against ingress, our encoding",
-        found="Pickled as plain floats it is {reduction-97-pickle}, as the authors' release pickles "
-        "{reduction-97-pickle-released}; which of the two the paper counted is not known. With exponential pauses "
-        "the bytes of both methods are fewer than the paper's.",
-    ),
-    Headline(
-        claim="Comp-ASGD, which selects across the whole model and divides by the staleness of the whole update, falls "
-        "behind and never reaches 97 %",
-        rows=(
-            "order-asgd-over-comp-asgd-0.1", "order-adacomp-0.01-over-comp-asgd-0.01",
-            "order-adacomp-0.1-over-comp-asgd-0.1", "never-97-comp-asgd-0.1", "never-97-comp-asgd-0.01",
-        ),
-        chart="Accuracy against updates",
-        found="It falls behind AdaComp. With the learning rate of the authors' code it reaches 97 % here, and with a "
-        "tenth of the entries it is as good as ASGD. The paper states no rate; a quarter of this one, chosen so that "
-        "c = 0.1 fits, brings c = 0.01 down as well.",
-    ),
-    Headline(
-        claim="Crashes of half of the devices cost little: 0.27 and 0.23 points",
-        rows=("loss-60000", "loss-12000", "crashed-had-taught", "loss-60000:p-of-0.004", "loss-12000:p-of-0.004"),
-        chart="With and without crashes",
-        found="No loss is seen here, 0.2 points at most; the paper's values lie outside of the intervals. What the "
-        "half that crashed had taught is worth {crashed-had-taught}. The perceptron is ours, as the paper does not "
-        "describe its own.",
-    ),
-    Headline(
-        claim="Devices of three speeds cost 0.2 points with all images, and 0.7 with a fifth of them",
-        rows=(
-            "loss-classes-60000", "loss-classes-12000", "loss-classes-60000:c-of-0.01", "loss-classes-12000:c-of-0.01",
-        ),
-        chart="One class and three, c = 0.01",
-        found="With c = 0.001, as printed, and a fifth of the updates accuracies are below the paper's, and may still "
-        "rise to them. With c = 0.01 and half of the updates the losses come near the paper's, and with a fifth of the "
-        "images accuracies are half a point above them; in its runs of three classes one push in 200 was refused.",
-    ),
-)  # fmt: skip
 
 PAPER = Paper(
     name="hardy2017",
-    citation="C. Hardy, E. Le Merrer, B. Sericola: Distributed deep learning on edge-devices: feasibility via adaptive "
-    "compression. IEEE 16th International Symposium on Network Computing and Applications (NCA), 2017.",
-    text="""\
-Where nothing else is said, 200 devices train on MNIST in mini-batches of 10 for 250,000 updates in all; each has its
-own two-hundredth of the images. An accuracy is the highest moving average of the accuracies of a run, and the mean of
-it over runs. What the paper leaves open is read as follows.
-
-- The CNN of 211,690 parameters is two convolutions of 32 filters of 3x3 with a pool of 2x2 each, and dense layers of
-  128 and 10. Initial values and the learning rate of 0.1 are those of the authors' released code. Pixels are scaled to
-  [0, 1]; the authors' code standardises each image, and then the same learning rate is too high for some runs.
-- The moving average is taken over 5 evaluations of 100 in a run.
-- ASGD and Comp-ASGD divide the learning rate by the staleness of the whole update, Comp-ASGD selects across the whole
-  model; an entry that was selected with value 0 does not count for the staleness of AdaComp, as the paper has it.
-- The random pause before a push is narrow in figures 1 and 3, where others are tried, and else exponential.
-- GB are 10^9 bytes. Ingress is the payload of the pushes; the paper measures TCP traffic, some 4 % more.
-""",
     window=WINDOW,
-    stated="Numbers of seeds, first readings and the rows that count were stated on 28 November 2026, when all runs "
-    "had been made but those that were begun since.",
     runs=3,
     cells=CELLS,
     tables=(
@@ -467,5 +363,4 @@ it over runs. What the paper leaves open is read as follows.
         containers.TABLE,
         containers.TABLE_OF_A_HUNDRED,
     ),
-    headlines=HEADLINES,
 )

@@ -56,9 +56,6 @@ TABLE = Table(
     title="Tables 1 and 2 in containers",
     seeds=5,
     other_setting=True,
-    text="Four containers with a fifth of a core, 500 MB, 50 mbit up and 100 down make a thousandth of the "
-    "iterations, of which the paper says nothing. A point of accuracy or of the share that is sent, and a tenth of the "
-    "ratio of rates, are what they may differ by from virtual time at the same size, stated before the runs.",
     rows={
         **confirming_rows("std-over-esgd", std_row, 1.0),
         **confirming_rows("esgd-over-tuned-threshold", threshold_row, 1.0),

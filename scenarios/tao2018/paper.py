@@ -18,7 +18,6 @@ from edgebed.studies.papers.paper import (
     AtLeast,
     Claim,
     Curve,
-    Headline,
     Near,
     Paper,
     Row,
@@ -27,7 +26,6 @@ from edgebed.studies.papers.paper import (
 )
 
 from . import containers
-from .causes import SCHEDULE, constant_rate, magnitudes, rate_by_updates
 from .cells import BY_UPDATES, CELLS, PRINTED, READINGS, TUNED, WHAT
 from .measures import sent_share, unsteadiness
 
@@ -65,14 +63,12 @@ def published_rows(prefix: str, values: Mapping[str, float]) -> dict[str, Row]:
     for name, value in values.items():
         tolerance = HALF_A_POINT if name == "std" else TWO_POINTS
         row, key = accuracy_row(name, Near(value=value, tolerance=tolerance)), f"{prefix}-{name}"
-        if name == "std":
-            row = replace(row, cause=constant_rate(key))
-        elif name in BY_UPDATES:
-            row = replace(row, cause=rate_by_updates(key))
+        if name == "std" or name in BY_UPDATES:
+            row = replace(row)
         elif name == "threshold-tuned":
             row = replace(row, note="Any accuracy can be had by another threshold, as a section below shows.")
         elif prefix == "two":
-            row = replace(row, cause=magnitudes(key))
+            row = replace(row)
         rows[key] = row
     return rows
 
@@ -138,14 +134,12 @@ FIRST = Table(
     title="Table 1: eSGD between standard SGD and a threshold",
     seeds=5,
     other_setting=True,
-    text="The drop ratio of the table is fixed as half, and so the threshold of thresholdSGD is taken to be one that "
-    "drops half. The paper has 99.77 % of standard SGD after 200,000 iterations, and in its text 99.99 % in ten "
-    "epochs: only one of the two can be.",
+
     rows={
         **published_rows("one", TABLE_1),
         "one-std-ten-epochs": Row(
             what="Standard SGD: after ten epochs", cells=("std",), measure=accuracy_at("std", TEN_EPOCHS), unit="%",
-            claim=Near(value=99.99, tolerance=HALF_A_POINT), with_updates="steady", cause=SCHEDULE,
+            claim=Near(value=99.99, tolerance=HALF_A_POINT), with_updates="steady",
             note="From the text. The last evaluation within ten epochs, which are run whole.",
         ),
         "std-over-esgd": over_row("std", "esgd-50", 13.76),
@@ -175,12 +169,7 @@ SECOND = Table(
     title="Table 2, figure 2 and the abstract: by the share that is dropped",
     seeds=5,
     other_setting=True,
-    text="The paper contradicts itself: half dropped gives 91.22 % in this table and 86.01 % in table 1, with the same "
-    "mini-batches and iterations, and 87.5 % dropped 88.46 % here and 81.5 % in its abstract; its rows of 75 %, with "
-    "smaller mini-batches or fewer iterations, lie below those of 87.5 %. The abstract has 91.2, 86.7 and 81.5 % with "
-    "50, 75 and 87.5 % dropped, without sizes: they are taken to be those of the other rows. What the paper claims in "
-    "words is the order. By figure 2 eSGD converges more slowly the more is dropped; by the conclusion a gradient "
-    "smaller by 90 % does not slow it down, which is taken to mean the 87.5 % that the paper ran.",
+
     rows={
         **{
             name: replace(row, beside="one-esgd-50" if name == "two-esgd-50" else "")
@@ -225,8 +214,6 @@ SECOND = Table(
 THRESHOLDS = Table(
     title="What a threshold may cost",
     seeds=1,
-    text="The paper does not say which threshold thresholdSGD has. Nothing that a threshold leaves out is remembered, "
-    "so that any accuracy can be had by it: with 0.07 it is {threshold-70-times}, with 0.1 {threshold-100-times}.",
     rows={
         **{name: accuracy_row(name, None) for name in LARGER},
         "sent-threshold": sent_row("threshold"),
@@ -237,7 +224,6 @@ THRESHOLDS = Table(
 BEYOND = Table(
     title="Beyond the paper: top-k with memory, and eSGD with two switches",
     seeds=3,
-    text="Top-k with memory is the method to beat, with the learning rate of the paper.",
     rows={
         "top-k-50": accuracy_row("top-k-50", None),
         "top-k-over-50": replace(over_row("top-k-50", "esgd-50", None), claim=None),
@@ -249,59 +235,11 @@ BEYOND = Table(
     readings=READINGS[:2],
 )
 
-HEADLINES = (
-    Headline(
-        claim="Sending half of the gradient costs accuracy, but less than a threshold does",
-        rows=("std-over-esgd", "esgd-over-threshold", "std-over-esgd:magnitudes", "esgd-over-threshold:magnitudes"),
-        chart="Methods",
-        found="So far, at 2 % of the iterations and with three of five seeds, eSGD with the threshold of residuals as "
-        "printed is {std-over-esgd} behind, and less accurate than a threshold that drops half, which costs next to "
-        "nothing. With a threshold of magnitudes it loses little, and is still not the more accurate of the two. What "
-        "it is in the end cannot be told.",
-    ),
-    Headline(
-        claim="Standard SGD has 99.77 %, eSGD with half of the entries 86 or 91 %",
-        rows=("one-std", "one-esgd-50", "two-esgd-50", "one-std:constant-rate"),
-        chart="By what they send",
-        found="The printed learning rate, 0.1 / (2 e), keeps standard SGD lower than that after 2 % of the iterations.",
-    ),
-    Headline(
-        claim="The more is dropped, the less accurate",
-        rows=("25-over-50", "50-over-75", "75-over-87", "50-over-87"),
-        chart="By the share dropped",
-        found="So far in the paper's order; between 75 and 87.5 % it is not told.",
-    ),
-    Headline(
-        claim="Smaller mini-batches make eSGD less accurate",
-        rows=("128-over-32", "128-over-32:rate-by-updates"),
-        found="So far they are more accurate here: their learning rate, which falls with epochs, stays higher.",
-    ),
-)
 
 PAPER = Paper(
     name="tao2018",
-    citation="Z. Tao, Q. Li: eSGD: communication efficient distributed deep learning on the edge. USENIX Workshop on "
-    "Hot Topics in Edge Computing (HotEdge), 2018.",
-    text="""\
-What the paper leaves open is read as follows.
-
-- Four nodes with equal shares of the images, each with mini-batches of the size given; the model is the CNN of 211,690
-  parameters. An iteration is a round of all nodes.
-- The threshold for residuals is printed as the mean of the gradient's signed values, which is about zero, so that the
-  largest residuals replace all that was chosen. That is the first reading; the mean of magnitudes is another.
-- Losses of consecutive mini-batches are compared, without another forward pass. The same coordinates are sent again
-  with new values, as the text has it; algorithm 1 to the letter is another reading.
-- e in the learning rate 0.1 / (2 e) counts passes through all images.
-- An accuracy is that of the final parameters on the test images, as in the paper, which picks the best of three runs.
-  Here the mean over seeds decides, and the best of the first three stands beside it.
-- Of the paper's contradictions one side counts, table 1's for half dropped, table 2's for 87.5 %; the other stands
-  beside it.
-""",
     window=1,
-    stated="Numbers of seeds, first readings and the rows that count were stated on 28 November 2026, when all runs "
-    "had been made but those that were begun since.",
     cells=CELLS,
     best_of=3,
     tables=(FIRST, SECOND, THRESHOLDS, BEYOND, containers.TABLE),
-    headlines=HEADLINES,
 )

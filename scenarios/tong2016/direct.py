@@ -97,11 +97,7 @@ def gain_row(what: str, value: float, images: str = "") -> Row:
 TABLE = Table(
     title="Figures 9 to 13: the gradient loss minimised with respect to the layers",
     seeds=3,
-    text=f"{EPOCHS} of the report's 200 epochs on CIFAR-10, re-compressed: the images had been compressed again as "
-    "JPEG, and are not the published ones. The report prints no accuracy and no loss; its values are read off the ends "
-    "of the curves in its figures. Each curve counts once, and so does what section 8 says in words: that the net "
-    "with the gradient loss has the higher accuracy and converges faster, and that the gradient loss rises. Training "
-    "images are the first ten thousand of them, without dropout.",
+
     rows={
         **{f"cifar-{name}": accuracy_row(name) for name in WHAT},
         **{f"cifar-{name}{TRAINING}": accuracy_row(name, TRAINING) for name in WHAT},

@@ -21,11 +21,7 @@ def rolled_back_row(name: str) -> Row:
 TABLE = Table(
     title="Section 6.6: a master that watches",
     seeds=5,
-    text="By the report devices are rolled back to a backup after one of them has failed, and to ask them for their "
-    "state too often *dramatically diminishes performance*; it has no number for either. Here a backup is made every "
-    "500 steps, the second device dies in step 3,200, and both devices go on from their newest backups. Devices are "
-    "not asked, but say by themselves that they are alive, in processes of one machine 30 times a second or once in "
-    "three.",
+
     rows={
         **{f"rolled-back-{name}": rolled_back_row(name) for name in METHODS},
         "watched-often": Row(

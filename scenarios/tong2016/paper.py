@@ -6,15 +6,12 @@ figures, to a hundredth; those of gradient losses to a twentieth.
 
 from dataclasses import replace
 
-from edgebed.studies.papers.confirming import IN_CONTAINERS
 from edgebed.studies.papers.measuring import accuracy, accuracy_at, difference, of_summary, ratio
 from edgebed.studies.papers.paper import (
     AtLeast,
     AtMost,
-    Cause,
     Claim,
     Curve,
-    Headline,
     Near,
     Paper,
     Row,
@@ -23,7 +20,6 @@ from edgebed.studies.papers.paper import (
 )
 
 from . import containers, direct, monitoring
-from .causes import GRADIENT_DIFFERENTIATED, LONGER_STEPS, RATE, SAME_RATE, longer_steps, why_at
 from .cells import CELLS, EARLY_READINGS, INPUT_READINGS, NET, READINGS, SEEDS_BESIDE
 from .containers import FIVE_POINTS, TWO_POINTS
 from .measures import falls_over_rises, last_over_first
@@ -54,7 +50,6 @@ def at_row(cell: str, updates: int, published: float, beside: str = "") -> Row:
         with_updates="steady",
         claim=Near(value=published, tolerance=FIVE_POINTS),
         beside=beside,
-        cause=why_at(cell, updates),
     )
 
 
@@ -80,7 +75,6 @@ def early_rows() -> dict[str, Row]:
             with_updates="steady",
             claim=Near(value=published, tolerance=FIVE_POINTS),
             beside="" if updates == last else f"sg-early-{last}",
-            cause=longer_steps(f"sg-early-{updates}"),
         )
         for updates, published in EARLY.items()
     }
@@ -89,14 +83,11 @@ def early_rows() -> dict[str, Row]:
 UPDATE_DECOUPLED = Table(
     title="Figures 14 to 16: synthetic gradients",
     seeds=10,
-    text="A net of 784-200-10 units with a sigmoid, a layer a device, at the report's full length. The report prints "
-    "none of its accuracies; they are read off its figures. A curve is one run: it counts once, by its value at the "
-    "last step, and its other values stand beside that. Figure 16 has other values of the first steps with synthetic "
-    "gradients than figure 14.",
+
     rows={
         "faster-at-first": over_row(
             "sg", "bp", 1000, Sign(sign=1, value=30), "Section 7.2: converges faster. Figure 14 has 80 % and 50 %.",
-            cause=longer_steps("faster-at-first", SAME_RATE),
+
         ),
         "better-in-the-end": over_row(
             "bp", "sg", 10_000, Sign(sign=1),
@@ -123,9 +114,7 @@ UPDATE_DECOUPLED = Table(
 STEADY = Table(
     title="Section 7.3: how steadily accuracy rises at first",
     seeds=10,
-    text="By the report training with synthetic gradients is more unstable in the first 200 steps than by "
-    "back-propagation, whose accuracy rises smoothly. It has no number for it. Here what the accuracy falls between "
-    "evaluations, ten steps apart, is set against what it rises.",
+
     rows={
         "less-steady": Row(
             what="Falls over rises of the accuracy in 200 steps: synthetic gradients less back-propagation",
@@ -140,15 +129,14 @@ STEADY = Table(
 FULLY_DECOUPLED = Table(
     title="Figure 17: synthetic inputs",
     seeds=10,
-    text="The second layer does not wait for the first one either. *Blocked*: the first layer keeps its first weights. "
-    "Each of the two curves counts once, by its value after 5,000 steps, where the first of them ends.",
+
     rows={
         "inputs-weaken": over_row(
             "sg", "si", 5000, Sign(sign=1), "The abstract: synthetic inputs weaken accuracy."
         ),
         "blocked-is-better": over_row(
             "si-blocked", "si", 5000, Sign(sign=1, value=2), "Section 8.3.2. Figure 17 has 86 % and 84 %.",
-            cause=longer_steps("blocked-is-better"),
+
         ),
         **curve_rows("si"),
         **curve_rows("si-blocked"),
@@ -165,13 +153,10 @@ FULLY_DECOUPLED = Table(
 BLOCKED_LATER = Table(
     title="Figure 17: layer 1 blocked, after 5,000 steps",
     seeds=10,
-    text="The rest of the curve that goes on where the other has ended, at the rate as printed and at ten times as "
-    "much.",
     rows={
         f"{cell}-{updates}": replace(
             at_row(cell, updates, published, "si-blocked-5000"),
             seeds=seeds,
-            cause=None if seeds else Cause(LONGER_STEPS, f"si-blocked-ten-times-{updates}", RATE),
         )
         for cell, seeds in (("si-blocked", None), ("si-blocked-ten-times", SEEDS_BESIDE))
         for updates, published in LATER.items()
@@ -181,10 +166,6 @@ BLOCKED_LATER = Table(
 RANDOM = Table(
     title="Section 8.3.2: a random, fixed model",
     seeds=10,
-    text="The report concludes from its blocked layer that synthetic inputs do worse than a random model that is "
-    "never updated. Here that is measured in two other ways: the module that predicts inputs stays as it was drawn, "
-    "while both layers learn; or nothing is predicted, and the last layer learns behind a first one that stays as it "
-    "was drawn.",
     rows={
         f"{name}-is-better{ending}": replace(
             over_row(
@@ -203,9 +184,7 @@ RANDOM = Table(
 TRICK = Table(
     title="Section 8.3.1: the batch trick",
     seeds=10,
-    text="*Matched by batch*: what came for a batch in an epoch before is used, if nothing newer has come, so that no "
-    "more than an epoch is stored. By the report that does not affect accuracy, which is taken to mean no more than "
-    "two points. The device of the last layer is a slow one, as the report found it to be.",
+
     rows={
         "trick-costs": over_row(
             "si-slow", "si-slow-by-batch", 10_000, AtMost(value=TWO_POINTS, published=0.0),
@@ -229,15 +208,14 @@ def slower_row(what: str, ending: str, claim: Claim | None, note: str) -> Row:
     return Row(
         what=f"A step with the gradient loss over one without, {what}", cells=(with_loss, without),
         measure=ratio(of_summary(without, "steps_per_s"), of_summary(with_loss, "steps_per_s")), unit="x", claim=claim,
-        note=note, exact=claim is None, cause=GRADIENT_DIFFERENTIATED if claim else None,
+        note=note, exact=claim is None,
     )  # fmt: skip
 
 
 TIMES = Table(
     title="Sections 8.2 and 8.3.1: what takes longer",
     seeds=3,
-    text="Measured in processes of one machine. By the report an epoch takes about three times as long with the "
-    "gradient loss of figures 9 to 13, and the last layer is always slower than the first, without a number.",
+
     rows={
         "cifar-slower": slower_row(
             "in processes", "-timed", Near(value=3.0, tolerance=0.5), "Six processes share one machine."
@@ -261,8 +239,7 @@ TIMES = Table(
 MESSAGES = Table(
     title="Sections 5.2, 6.5 and 6.6: where modules lie",
     seeds=3,
-    text="With all modules on a node of their own each shard sends its outputs there and waits for the prediction. The "
-    "report counts four more messages a layer and iteration of a protocol of requests and replies.",
+
     rows={
         "messages-beside": Row(
             what="Modules beside their layers: messages a step", cells=("sg",),
@@ -290,7 +267,7 @@ MESSAGES = Table(
 BEYOND = Table(
     title="Beyond the report: the same net, trained well",
     seeds=3,
-    text="Cross-entropy, and Adam for layers and modules.",
+
     rows={
         "bp-tuned": Row(what=f"{NET['bp-tuned']}: highest", cells=("bp-tuned",), measure=accuracy("bp-tuned"),
                         unit="%"),
@@ -303,63 +280,10 @@ BEYOND = Table(
     curves=(Curve(title="Tuned", cells=("bp", "bp-tuned", "sg", "sg-tuned"), over="updates"),),
 )  # fmt: skip
 
-HEADLINES = (
-    Headline(
-        claim="With synthetic gradients a network learns faster at first, at the same learning rate",
-        rows=("faster-at-first", "better-in-the-end", "sg-10000", "faster-at-first:longer-steps"),
-        chart="Figure 14",
-        found="At the same learning rate it is behind at first as in the end. It leads with steps ten times as long "
-        "for synthetic gradients alone, which the report's words exclude.",
-    ),
-    Headline(
-        claim="Synthetic inputs weaken accuracy: with the first layer blocked it is higher",
-        rows=("inputs-weaken", "blocked-is-better", "si-5000", "si-blocked-5000"),
-        chart="Figure 17",
-        found="With the first layer blocked the net learns less than in the report. None of the readings that were run "
-        "meets both of its curves.",
-    ),
-    Headline(
-        claim="The gradient loss, minimised with respect to the layers, adds 2.5 points on CIFAR-10",
-        rows=("cifar-gain", "cifar-gradient-loss", "cifar-gain:usual-dropout", "cifar-gradient-loss:usual-dropout"),
-        chart="Figure 13",
-        found="Ten of the report's 200 epochs were run, on CIFAR-10, re-compressed; with dropout as printed too few "
-        "seeds were. With the usual dropout the gradient loss rises so far, as in the report, and whether accuracy "
-        "gains by it is not told.",
-    ),
-    Headline(
-        claim="Synthetic gradients accelerate training by removing locks, and the last layer is the slower one",
-        rows=(f"rate-sg{IN_CONTAINERS}", "last-slower", f"last-slower{IN_CONTAINERS}"),
-        found="In containers they make {rate-sg-in-containers} the steps a second of back-propagation. The work of the "
-        "last device is {last-slower} that of the first in processes, and {last-slower-in-containers} in containers.",
-    ),
-    Headline(
-        claim="Modules on nodes of their own cost four messages more a layer and step",
-        rows=("messages-more", "messages-beside", "messages-apart"),
-        found="It follows from the protocol, which sends answers without requests.",
-    ),
-)
 
 PAPER = Paper(
     name="tong2016",
-    citation="X. Tong, N. Dong, H. Wang, G. T. Adams: Layer-wise asynchronous training of neural network with "
-    "synthetic gradient. Final report, Carnegie Mellon University, 2016.",
-    text="""\
-The report has one run of each. What it leaves open is read as follows; its equations are followed, not the code that
-was published with it, which does not compute them.
-
-- Modules are linear, see the outputs of their layer without the labels, and predict the gradient of these outputs; they
-  begin with zeros and are taught by Adam with a learning rate of 0.01. Layers learn by plain gradient descent.
-- The loss is the squared distance of the softmax from the label, as in the authors' code. Mini-batches are of 100.
-- All layers go through the images in one order. In the authors' code each layer draws its own, so that what a layer is
-  taught soon belongs to other images than it saw.
-- An input module predicts a layer's inputs from the images, with one dense layer. A model is evaluated as its layers
-  are, without what predicts inputs.
-- The report's values are read off its figures, to a hundredth. Those after 200 epochs are compared with those of the
-  last model here.
-""",
     window=1,
-    stated="Numbers of seeds, first readings and the rows that count were stated on 28 November 2026, when all runs "
-    "had been made but those that were begun since.",
     cells=CELLS,
     tables=(
         UPDATE_DECOUPLED,
@@ -375,5 +299,4 @@ was published with it, which does not compute them.
         BEYOND,
         containers.TABLE,
     ),
-    headlines=HEADLINES,
 )

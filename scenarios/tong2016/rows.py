@@ -1,7 +1,7 @@
 """A row that several tables of Tong et al. 2016 have: by how much one training is better than another."""
 
 from edgebed.studies.papers.measuring import accuracy_at, difference
-from edgebed.studies.papers.paper import Cause, Claim, Row
+from edgebed.studies.papers.paper import Claim, Row
 
 from .cells import NET
 
@@ -15,7 +15,6 @@ def over_row(
     *,
     what: str = "",
     beside: str = "",
-    cause: Cause | None = None,
 ) -> Row:
     """A row for how many points one cell is better than another after so many steps; `what` is in the place of both."""
     return Row(
@@ -27,5 +26,4 @@ def over_row(
         claim=claim,
         note=note,
         beside=beside,
-        cause=cause,
     )

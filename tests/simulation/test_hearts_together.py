@@ -22,7 +22,7 @@ from edgebed.roles.work import EvaluatorWork, Work
 from edgebed.roles.worker import Worker
 from edgebed.wire import frames as codec
 from edgebed.wire import messages
-from edgebed.wire.tensors import decode_dense
+from edgebed.wire.tensors import decode_dense, split_frames
 
 SIZES = (300, 20)
 TARGET = np.linspace(-1, 1, sum(SIZES), dtype="f4")
@@ -39,7 +39,8 @@ class Distance:
     def score(self, theta, share):
         """Of the parameters, those near their target; the loss of all."""
         loss = float(((theta - TARGET) ** 2).sum() / 2)
-        return len(theta), int((abs(theta - TARGET) < 0.1).sum()), (len(theta) * loss,)
+        near = float((abs(theta - TARGET) < 0.1).sum())
+        return ({"accuracy": (near, len(theta)), "loss": (len(theta) * loss, len(theta))},)
 
 
 def make_method(preset: str, **compression) -> Method:
@@ -139,7 +140,7 @@ def test_hearts_train_a_model_together_and_come_to_rest(method, num_workers):
     (finished,) = [record for record in link.journal if isinstance(record, records.Finished)]
     assert (finished.version, finished.reason) == (203, "203 updates were applied")
     (checkpoint,) = link.to_controller
-    theta = decode_dense(checkpoint.message.tensors[0], checkpoint.frames)
+    theta = decode_dense(*split_frames(checkpoint.message.tensors, checkpoint.frames)["theta"])
     np.testing.assert_array_equal(theta, link.hearts["server"].aggregation.theta)
 
 

@@ -102,11 +102,7 @@ def test_the_sdist_is_the_repository(sdist):
 
 def test_the_wheel_has_the_package_and_what_comes_with_it(wheel):
     """The files of the repository, to the byte, and whether they can be run; nothing that validates or documents it."""
-    code = {
-        name: name.removeprefix("services/")
-        for name in tracked()
-        if name.startswith("services/") and not name.endswith("README.md")
-    }
+    code = {name: name.removeprefix("services/") for name in tracked() if name.startswith("services/")}
     shipped = {str(path): f"edgebed/shipped/{path}" for path in shipped_files()}
 
     with zipfile.ZipFile(wheel) as archive:

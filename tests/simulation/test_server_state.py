@@ -20,7 +20,7 @@ PLATEAU = {"schedule": "plateau", "patience": 0, "threshold": 0.5, "decay_by": 0
 METHODS: dict[str, dict[str, Any]] = {
     "momentum": {"preset": "sync-sgd", "aggregation": {"momentum": 0.9, "learning_rate": 0.05}},
     "plateau": {"preset": "sync-sgd", "aggregation": PLATEAU},
-    "cosine": {"preset": "sync-sgd", "aggregation": {"schedule": "cosine", "epochs": 15.0, "warm_up": 3.0}},
+    "cosine": {"preset": "sync-sgd", "aggregation": {"schedule": "cosine", "zero_at": 15.0, "warm_up": 3.0}},
     "fedavgm": {"preset": "fedavg", "aggregation": {"momentum": 0.5} | PLATEAU, "local_work": {"steps": 2}},
 }
 

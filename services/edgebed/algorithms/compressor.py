@@ -41,6 +41,8 @@ class StepContext(NamedTuple):
     """Mean loss of the mini-batch that the vector comes from."""
     workers: int = 1
     """Number of workers in the scenario."""
+    epochs: float = 0.0
+    """Passes of the worker through its own data that it makes between a pull and a push."""
 
     def draws(self) -> np.random.Generator:
         """Return a generator that the key alone decides, with the same draws each time."""

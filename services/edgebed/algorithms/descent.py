@@ -1,6 +1,6 @@
 """What an optimizer does: a step of a flat vector along its gradient, whatever library the vectors are of.
 
-`learning/optimizers.py` calls it with tensors of torch; numpy's arrays do as well, so that nothing here needs torch.
+`learning/optimizers.py` calls it with tensors of torch, servers and workers with numpy's arrays (`stepped.py`).
 Nothing is written in place: whoever still holds the parameters of an earlier step goes on seeing these. Each entry is
 computed by itself, so a model cut into pieces takes the same steps as the whole, bit for bit.
 
@@ -17,11 +17,23 @@ class Descent:
     """Vectors of n entries that it remembers from one step to the next; zeros before the first."""
 
     def __init__(self, config: Any) -> None:
-        """`config` has a learning rate and when that falls (optimizer/rate.py)."""
+        """`config` has the settings of its moments; of a shard with a learning rate (optimizer/rate.py)."""
         self.config = config
 
     def step(
         self, parameters: Any, gradient: Any, moments: tuple[Any, ...], number: int, rate: float
     ) -> tuple[Any, tuple[Any, ...]]:
-        """(n,) parameters, gradient and moments -> fresh ones, after step `number`, from 0, at that learning rate."""
+        """(n,) parameters, gradient and moments -> what to subtract, and fresh moments.
+
+        For step `number`, from 0, at that learning rate.
+        """
         raise AssertionError(f"{type(self).__name__} does not say how it steps")
+
+
+def check_moments(config: Any) -> None:
+    """Raise ValueError, `field: what`, where a setting of an optimizer is outside its range."""
+    if not getattr(config, "epsilon", 1.0) > 0.0:
+        raise ValueError(f"epsilon: {config.epsilon:g} is not above 0")
+    for name in ("momentum", "beta_1", "beta_2"):
+        if not 0.0 <= getattr(config, name, 0.0) < 1.0:
+            raise ValueError(f"{name}: {getattr(config, name):g} is not from 0 to below 1")

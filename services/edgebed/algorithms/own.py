@@ -261,7 +261,7 @@ def _wrong_count(result: Any, *_: Any) -> str:
 
 def _wrong_step(result: Any, descent: Descent, parameters: Any, *_: Any) -> str:
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[1], tuple):
-        return f"returned {_kind(result)}, not (parameters, moments)"
+        return f"returned {_kind(result)}, not (step, moments)"
     if len(result[1]) != descent.moments:
         return f"returned {len(result[1])} moments, where its `moments` says {descent.moments}"
     wrong = [each for each in (result[0], *result[1]) if getattr(each, "shape", None) != parameters.shape]

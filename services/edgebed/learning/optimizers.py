@@ -26,11 +26,7 @@ class Optimizer:
 
     def rate(self, step: int) -> float:
         """The learning rate of the step of this number, the first is 0."""
-        config = self.descent.config
-        rate: float = 0.0 if self.is_frozen else config.learning_rate
-        for at in config.decay_at:
-            if step >= -(-at // self.every):
-                rate *= config.decay_by
+        rate: float = 0.0 if self.is_frozen else self.descent.config.at(step * self.every, self.every)
         return rate
 
     def begin(self, parameters: Tensor) -> tuple[Tensor, ...]:
@@ -41,7 +37,8 @@ class Optimizer:
         self, parameters: Tensor, gradient: Tensor, moments: tuple[Tensor, ...], number: int
     ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """(n,) parameters, gradient and moments -> fresh ones after the step of this number."""
-        return self.descent.step(parameters, gradient, moments, number, self.rate(number))
+        step, moments = self.descent.step(parameters, gradient, moments, number, self.rate(number))
+        return parameters - step, moments
 
 
 def optimizer(name: str = "adam", **settings: Any) -> Optimizer:

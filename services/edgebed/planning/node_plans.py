@@ -1,7 +1,7 @@
 """The plans of a trial's nodes, a function for each role: what of scenario, data and faults concerns it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,7 @@ from edgebed.core.plan import (
     Task,
     WorkerPlan,
 )
+from edgebed.core.planned.link import LinkPlan
 from edgebed.learning.data_sets.registry import DataSet
 from edgebed.planning.sharding import Sharding
 from edgebed.scenario.hosts import place
@@ -44,6 +45,8 @@ class NodePlanning:
     faults: tuple[FaultPlan, ...]
     seed: int
     trace: bool
+    _links: dict[int, LinkPlan] = field(default_factory=dict)
+    """Links of sections, by identity, whose nodes all have the same."""
 
     def nodes(self) -> tuple[NodePlan, ...]:
         """The plans of server, evaluator, nodes that serve shards, and workers, in this order."""
@@ -113,7 +116,9 @@ class NodePlanning:
 
     def _linked(self, node: str, device_class: str, section: Any) -> dict[str, Any]:
         """The fields of every node on the data network."""
-        link = link_of(section, self.seed, node)
+        link = self._links.get(id(section)) or link_of(section, self.seed, node)
+        if section.link_trace is None:
+            self._links[id(section)] = link
         return self._common(node, device_class, section) | {"link": link, "changeable": node in self._changed}
 
     def _common(self, node: str, device_class: str, section: Any) -> dict[str, Any]:

@@ -180,7 +180,8 @@ class Work:
         gradient = CheckedGradient(lambda theta, batch: self.model.gradient(theta, batch, next(keys)), layout)
         seen = job.version * len(job.batches) * self.plan.task.batch_size
         epoch = seen / (self.plan.num_workers * self.plan.num_examples)
-        at = StepContext(key, job.step, epoch, workers=self.plan.num_workers)
+        epochs = len(job.batches) * self.plan.task.batch_size / self.plan.num_examples
+        at = StepContext(key, job.step, epoch, workers=self.plan.num_workers, epochs=epochs)
         own_key = chance.key(self.plan.seed, "local-work", draw_name, job.step)
         of_work, of_compression = job.memory or (None, None)
         with np.errstate(all="ignore"):  # training that diverges is a result, and said with the update

@@ -46,9 +46,7 @@ class LevelSection(Section):
                 keys = [key for key in self.known_keys() if key != "window"]
                 yield from unknown_keys({name: value}, (*keys, *known, "window"))
             elif len(self.given_levels) > 1:
-                yield Problem(
-                    (name,), f"one of several values; give one of {', '.join(known)}", at_key=True
-                )
+                yield Problem((name,), f"one of several values; give one of {', '.join(known)}", at_key=True)
             elif problem := _wrong(value, is_share=known[name].unit == "share"):
                 yield Problem((name,), problem)
 

@@ -23,6 +23,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "per-parameter": ("asynchronous", {"staleness": "per-parameter"}),
     "rounds": ("synchronous", {}),
     "momentum": ("synchronous", {"momentum": 0.9, "weights": "examples"}),
+    "adam": ("buffered", {"count": 3, "optimizer": "adam"}),
     "stale-synchronous": ("stale-synchronous", {"bound": 1}),
     "buffered": ("buffered", {"count": 3, "staleness": "power"}),
     "own": ("own", {}),
@@ -75,7 +76,7 @@ ROUNDS = st.lists(st.lists(st.floats(-2, 2, width=32), min_size=3, max_size=3), 
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, PLATEAU, {"schedule": "cosine", "epochs": 6.0}], ids=["as-is", "plateau", "cosine"]
+    "settings", [{}, PLATEAU, {"schedule": "cosine", "zero_at": 6.0}], ids=["as-is", "plateau", "cosine"]
 )
 @pytest.mark.parametrize("kind", KINDS)
 @given(before=ROUNDS, after=ROUNDS)
@@ -146,7 +147,7 @@ def test_a_velocity_takes_four_bytes_an_entry() -> None:
     assert 4_000 <= sizes[1] - sizes[0] < 4_010
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("momentum", "own")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("momentum", "adam", "own")])
 def test_most_remember_nothing_but_the_model(kind: str) -> None:
     """So their checkpoints are about as small as it, however large it is, and whatever is held."""
     sizes = []

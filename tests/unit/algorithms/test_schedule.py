@@ -25,7 +25,7 @@ def test_the_learning_rate_of_each_schedule():
     assert rates(0, 9.99, 10, 25, learning_rate=1.0, schedule="step", decay_at=[10, 20]) == pytest.approx(
         [1, 1, 0.1, 0.01]
     )
-    cosine = rates(0, 50, 100, 200, learning_rate=1.0, schedule="cosine", epochs=100)
+    cosine = rates(0, 50, 100, 200, learning_rate=1.0, schedule="cosine", zero_at=100)
     assert cosine == pytest.approx([1.0, 0.5, 0.0, 0.0])
     # 0.1 / (2 e), e counted from 1: 427 epochs of 60,000 images end at 1.2e-4
     assert rates(0, 0.99, 1, 426.5, learning_rate=0.1, schedule="per-epoch") == pytest.approx(
@@ -36,7 +36,7 @@ def test_the_learning_rate_of_each_schedule():
 def test_it_rises_in_a_straight_line_first():
     """Whatever comes then; each step has the rate of its end, so that the first is not of nothing."""
     for name in ("constant", "cosine"):
-        schedule = Schedule(Scheduled(learning_rate=0.4, schedule=name, epochs=1e9, warm_up=5.0))
+        schedule = Schedule(Scheduled(learning_rate=0.4, schedule=name, zero_at=1e9, warm_up=5.0))
         assert [schedule.rate(epoch, 0.5) for epoch in (0.0, 2.0, 4.5, 9.0)] == pytest.approx([0.04, 0.2, 0.4, 0.4])
 
 
@@ -54,7 +54,7 @@ def test_a_plateau_is_what_torch_takes_for_one(losses, patience):
         other.step(loss)
 
 
-@pytest.mark.parametrize("name", ["learning_rate", "epochs", "decay_by", "patience", "threshold", "warm_up"])
+@pytest.mark.parametrize("name", ["learning_rate", "zero_at", "decay_by", "patience", "threshold", "warm_up"])
 def test_settings_out_of_range_are_refused(name):
     """By name."""
     with pytest.raises(ValueError, match=rf"^{name}: "):

@@ -191,7 +191,7 @@ def test_a_claim_is_explained_where_it_is_missed_and_its_cause_counts(
 
 def test_a_headlines_sentence_has_the_values_of_its_rows() -> None:
     """Of those that it names in braces, whichever table they are in."""
-    headline = Headline(claim="It learns.", rows=("asgd",), found="To {asgd}, with {push}, or {perfect}.")
+    headline = Headline(claim="It learns.", rows=("asgd",), found="To {row:asgd}, with {row:push}, or {row:perfect}.")
     found = one_of(*(result_of(name, values) for name, values in (("asgd", BY_SEED), ("push", {}), ("perfect", {}))))
     text = to_markdown(front_page([found._replace(paper=replace(PAPER, headlines=(headline,)))]))
 

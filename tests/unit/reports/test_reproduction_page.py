@@ -117,8 +117,10 @@ PAGES = {
     "a difference whose cause was not found": caused(None),
     "a cause of what does not differ is nowhere": caused(None, finding="not distinguishable"),
     "texts with the values of the rows that they name": (
-        tiny(text="It is {difference}, of {push}, never {perfect}."),
-        caused(CauseResult(text="Some {push} of it.", row="", why_not="it was not tried"), note="By {difference}."),
+        tiny(text="It is {row:difference}, of {row:push}, never {row:perfect}."),
+        caused(
+            CauseResult(text="Some {row:push} of it.", row="", why_not="it was not tried"), note="By {row:difference}."
+        ),
     ),
     "what the other tests of a table take away": with_rows(
         CHANGED(ASGD, finding="not distinguishable", by_itself="reproduced"), OPEN

@@ -18,13 +18,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregator import NO_INFO, Aggregator, PushInfo
+from edgebed.algorithms.aggregator import NO_INFO, PushInfo
+from edgebed.algorithms.descent import check_moments
 from edgebed.algorithms.schedule import Scheduled
+from edgebed.algorithms.stepped import Stepped, SteppedAggregator, copies_of
 from edgebed.algorithms.update import Applied, ModelUpdate, total
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Scheduled):
+class Config(Stepped, Scheduled):
     """The mean of every K pushes is applied in one step; nobody waits for it."""
 
     name: Literal["buffered"] = "buffered"
@@ -37,13 +39,14 @@ class Config(Scheduled):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_moments(self)
         if self.count < 1:
             raise ValueError(f"count: {self.count} is below 1")
         if not self.exponent >= 0.0:
             raise ValueError(f"exponent: {self.exponent:g} is below 0")
 
 
-class Aggregation(Aggregator):
+class Aggregation(SteppedAggregator):
     """The pushes that the model has yet to move by."""
 
     config: Config
@@ -56,10 +59,10 @@ class Aggregation(Aggregator):
 
     @classmethod
     def holds(cls, config: Config, workers: int, share: float | None) -> float:
-        """Each push as it came, with positions of 8 bytes, and weighted; their sum."""
+        """Each push as it came, with positions of 8 bytes, and weighted; their sum; what its optimizer remembers."""
         if share is None:
-            return 1.0 + 2.0 * config.count
-        return 1.0 + 4.0 * share * config.count + 3.0 * min(1.0, share * config.count)
+            return 1.0 + 2.0 * config.count + copies_of(config)
+        return 1.0 + copies_of(config) + 4.0 * share * config.count + 3.0 * min(1.0, share * config.count)
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
@@ -79,7 +82,7 @@ class Aggregation(Aggregator):
         weighted = [self._weighted(each, base) for each, base in self.held]
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             _, indices, values = total(weighted)
-            self.move(indices, values, len(self.held))
+            indices = self.descend(indices, values, len(self.held))
         self.version += len(self.held)
         self.held = []
         return Applied((worker,), indices)

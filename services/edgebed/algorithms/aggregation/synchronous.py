@@ -12,7 +12,9 @@ Each w is 1 / m; or the worker's share of the examples that those who have pushe
 et al. 2017, Communication-efficient learning of deep networks from decentralized data, AISTATS, weight models: n_k / n.
 One without examples has no weight, and a round of such workers leaves the model and the velocity as they are. With
 `momentum` the server keeps a velocity of these sums, and steps along it: Hsu, Qi, Brown 2019, Measuring the effects of
-non-identical data distribution for federated visual classification, arXiv:1909.06335 (FedAvgM).
+non-identical data distribution for federated visual classification, arXiv:1909.06335 (FedAvgM). With
+`optimizer: adam` it steps by Adam: Reddi et al. 2021, Adaptive federated optimization, ICLR (FedAdam), whose means are
+not corrected for where they begin.
 
 A round ends as soon as every worker that takes part has pushed, or a `quorum` of them, or by `deadline_s`. Those that
 begin together take part from the beginning, whoever joins first. One that has left is not waited for; what it pushed
@@ -27,14 +29,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.aggregator import NO_INFO, Aggregator, PushInfo
+from edgebed.algorithms.aggregator import NO_INFO, PushInfo
+from edgebed.algorithms.descent import check_moments
 from edgebed.algorithms.schedule import Scheduled
 from edgebed.algorithms.shares import check_share
+from edgebed.algorithms.stepped import Stepped, SteppedAggregator, copies_of
 from edgebed.algorithms.update import Applied, ModelUpdate, total
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Scheduled):
+class Config(Stepped, Scheduled):
     """The mean of a round's updates is applied in one step; a worker late for a round is sent the model again."""
 
     name: Literal["synchronous"] = "synchronous"
@@ -44,19 +48,16 @@ class Config(Scheduled):
     """Seconds after its first update that a round ends, whoever is missing; none: it waits for its quorum."""
     weights: Literal["equal", "examples"] = "equal"
     """Whether updates count alike, or by how many examples their workers have."""
-    momentum: float = 0.0
-    """What is left of the server's velocity from one round to the next."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_share("quorum", self.quorum)
         if self.deadline_s is not None and not 0.0 < self.deadline_s < math.inf:
             raise ValueError(f"deadline_s: {self.deadline_s} is not a time above 0; leave it out to have none")
-        if not 0.0 <= self.momentum < 1.0:
-            raise ValueError(f"momentum: {self.momentum:g} is not from 0 to below 1")
+        check_moments(self)
 
 
-class Aggregation(Aggregator):
+class Aggregation(SteppedAggregator):
     """The round that is open: who takes part, what has come."""
 
     in_rounds = True
@@ -68,9 +69,9 @@ class Aggregation(Aggregator):
     def holds(cls, config: Config, workers: int, share: float | None) -> float:
         """A round's sum and step, and its chosen entries with positions of 8 bytes; dense updates are as they came.
 
-        With momentum the velocity, its next, and itself in a checkpoint.
+        What its optimizer remembers comes to that.
         """
-        return 2.0 + 3.0 * (share or 0.0) * workers + (4.0 if config.momentum else 0.0)
+        return 2.0 + 3.0 * (share or 0.0) * workers + copies_of(config)
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
@@ -83,7 +84,6 @@ class Aggregation(Aggregator):
         self.pushes = 0
         self.weight = 0.0
         """Weight of all updates of this round."""
-        self.velocity = np.zeros(len(theta) if config.momentum else 0, np.float32)
 
     @property
     def num_held(self) -> int:
@@ -136,22 +136,8 @@ class Aggregation(Aggregator):
     def _end(self) -> Applied:
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             _, indices, values = total([self.sums[worker] for worker in sorted(self.sums)])
-            if not self.weight:
-                indices = np.zeros(0, np.int64)
-            elif self.config.momentum:
-                self._accelerate(indices, values)
-                indices = None
-            else:
-                self.move(indices, values, self.weight)
+            indices = self.descend(indices, values, self.weight) if self.weight else np.zeros(0, np.int64)
         self.version += self.pushes
         applied = Applied(tuple(self.waiting), indices)
         self.waiting, self.sums, self.pushes, self.weight = {}, {}, 0, 0.0
         return applied
-
-    def _accelerate(self, indices: NDArray[np.int64] | None, values: NDArray[np.float32]) -> None:
-        """Step along a velocity, except in buffers, which follow the update itself."""
-        step = np.zeros_like(self.theta)
-        step[slice(None) if indices is None else indices] = self.rates(indices, self.weight) * values
-        velocity = np.float32(self.config.momentum) * self.velocity + step
-        self.velocity = velocity if self.is_buffer is None else np.where(self.is_buffer, step, velocity)
-        self.theta -= self.velocity

@@ -4,7 +4,11 @@ McMahan, Moore, Ramage, Hampson, Aguera y Arcas 2017, Communication-efficient le
 decentralized data, AISTATS, algorithm 1 (FedAvg): E epochs over the client's own data. With `proximal` it is FedProx:
 Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith 2020, Federated optimization in heterogeneous networks, MLSys, equation (2).
 
-    y <- x ;  for each mini-batch: d <- m d + grad f(y) + mu (y - x) ;  y <- y - alpha d          sent: x - y
+    y <- x ;  for each mini-batch: y <- y - step of (grad f(y) + mu (y - x))          sent: x - y
+
+The step is alpha times that, along a velocity with `momentum`, or Adam's (stepped.py), whose moments begin at rest with
+each push. alpha may change from mini-batch to mini-batch (schedule.py), by how often the worker has gone through its
+own data.
 
 A server that subtracts the mean of what is sent, with a learning rate of 1, has averaged the models. What is sent is
 added up step by step, and so is right where it is far smaller than the model.
@@ -19,33 +23,31 @@ from typing import Literal
 import numpy as np
 
 from edgebed.algorithms.compressor import Floats, StepContext
+from edgebed.algorithms.descent import check_moments
 from edgebed.algorithms.local_work import base
+from edgebed.algorithms.schedule import Rate
+from edgebed.algorithms.stepped import Stepped, descent_by
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Stepped, Rate):
     """Several steps on the worker's own copy of the model; how far it went is sent."""
 
     name: Literal["local-steps"] = "local-steps"
-    learning_rate: float = 0.1
-    """alpha, of the worker's own steps."""
     epochs: float = 1.0
     """E, how often it goes through its own data between a pull and a push."""
     steps: int | None = None
     """Mini-batches between a pull and a push, instead of epochs."""
-    momentum: float = 0.0
-    """m, what is left of the velocity from one step to the next; each push begins at rest."""
     proximal: float = 0.0
     """mu, how strongly the copy is held to the model that it began with."""
 
     def __post_init__(self) -> None:
-        for name in ("learning_rate", "epochs"):
-            if not getattr(self, name) > 0.0:
-                raise ValueError(f"{name}: {getattr(self, name):g} is not above 0")
+        super().__post_init__()
+        check_moments(self)
+        if not self.epochs > 0.0:
+            raise ValueError(f"epochs: {self.epochs:g} is not above 0")
         if self.steps is not None and self.steps < 1:
             raise ValueError(f"steps: {self.steps} is below 1")
-        if not 0.0 <= self.momentum < 1.0:
-            raise ValueError(f"momentum: {self.momentum:g} is not from 0 to below 1")
         if not self.proximal >= 0.0:
             raise ValueError(f"proximal: {self.proximal:g} is below 0")
 
@@ -61,8 +63,9 @@ class LocalWork(base.LocalWork):
 
     @property
     def copies(self) -> float:
-        """The way gone, the copy of the model, and a step; with momentum a velocity, with `proximal` its pull."""
-        return 3.0 + (self.config.momentum > 0.0) + (self.config.proximal > 0.0)
+        """The way gone, the copy of the model, and a step; moments, and with `proximal` its pull."""
+        momentum = (1.0 + self.config.nesterov) * (self.config.momentum > 0.0)
+        return 3.0 + (7.0 if self.config.optimizer == "adam" else momentum) + (self.config.proximal > 0.0)
 
     def run(
         self,
@@ -73,16 +76,15 @@ class LocalWork(base.LocalWork):
         at: StepContext,
     ) -> base.Done:
         """Return how far the steps went in all, and the mean loss before them."""
-        alpha, m, mu = (
-            np.float32(each) for each in (self.config.learning_rate, self.config.momentum, self.config.proximal)
-        )
-        theta = vectors[base.MODEL]
-        gone, velocity = np.zeros_like(theta), np.zeros_like(theta)
-        losses = []
-        for batch in batches:
+        theta, mu, takes = vectors[base.MODEL], np.float32(self.config.proximal), at.epochs / len(batches)
+        descent, gone, losses = descent_by(self.config), np.zeros_like(theta), []
+        moments: tuple[Floats, ...] = tuple(np.zeros_like(theta) for _ in range(descent.moments))
+        for number, batch in enumerate(batches):
             slope, loss = gradient(theta - gone, batch)
             pull = slope - mu * gone if self.config.proximal else slope
-            velocity = m * velocity + pull if self.config.momentum else pull
-            gone += alpha * velocity if self.is_buffer is None else np.where(self.is_buffer, slope, alpha * velocity)
+            rate = self.config.at(at.epoch + number * takes, takes)
+            step, moments = descent.step(theta, pull, moments, number, rate)  # neither looks at parameters
+            gone += step if self.is_buffer is None else np.where(self.is_buffer, slope, step)
+            del step  # while the next gradient is computed
             losses.append(loss)
         return base.one(gone, float(np.mean(losses)))

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from edgebed.algorithms.descent import Descent
-from edgebed.algorithms.optimizer.rate import Rate
+from edgebed.algorithms.optimizer.rate import StepRate
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Rate):
+class Config(StepRate):
     """Parameters follow their gradient."""
 
     name: Literal["sgd"] = "sgd"
@@ -23,5 +23,5 @@ class Optimizer(Descent):
     def step(
         self, parameters: Any, gradient: Any, moments: tuple[Any, ...], number: int, rate: float
     ) -> tuple[Any, tuple[Any, ...]]:
-        """(n,) parameters, gradient and moments -> fresh ones."""
-        return parameters - rate * gradient, ()
+        """(n,) parameters, gradient and moments -> the step, and fresh moments."""
+        return rate * gradient, ()

@@ -23,8 +23,8 @@ Unit = Literal["%", "points", "bytes", "updates", "updates/s", "messages", "x", 
 is a ratio; no unit is that of a loss, or of a number of things."""
 
 
-ROW = re.compile(r"\{([A-Za-z0-9.:-]+)\}")
-"""A row's name in braces, in a text, in the place of its value."""
+ROW = re.compile(r"\{row:([A-Za-z0-9.:-]+)\}")
+"""A row's name, in a text, in the place of its value."""
 
 
 def rows_in(text: str) -> list[str]:
@@ -135,7 +135,7 @@ class Cause:
     """What may be why something was found that differs from a claim."""
 
     text: str
-    """The cause in a sentence or two, without what was measured; `{row}` stands for the value of a row."""
+    """The cause in a sentence or two, without what was measured; `{row:NAME}` stands for the value of a row."""
     row: str = ""
     """Name of the row in which this one thing is switched; empty: nobody tried. The share of the difference that it
     accounts for is computed, and a cause of less than half of it, or of nobody knows how much, does not count."""
@@ -294,8 +294,9 @@ class Paper:
 
     name: str
     """Name of the paper, as in `edgebed reproduce NAME` and `scenarios/NAME/`."""
-    citation: str
-    text: str
+    citation: str = ""
+    """Authors, title and where it was published; this and all other prose is usually that of a file (prose.py)."""
+    text: str = ""
     """How the paper was read where it leaves something open, in Markdown."""
     window: int
     """Evaluations that the moving average of an accuracy is taken over."""
@@ -343,15 +344,9 @@ class Paper:
         names = Counter(name for table in self.tables for name in table.rows)
         measured = {cell for row in self.rows.values() for cell in row.cells}
         curves = [curve for table in self.tables for curve in table.curves]
-        titles = {"", *(curve.title for curve in curves)}
         return (
             *(f"{count} rows are called '{name}'" for name, count in names.items() if count > 1),
             *(f"{user} is of row '{row}', which is not declared" for user, row in self._named if row not in self.rows),
-            *(
-                f"headline '{each.claim}' shows the curve '{each.chart}', which is not declared"
-                for each in self.headlines
-                if each.chart not in titles
-            ),
             *(
                 f"{user} is of cell '{cell}', which is not declared"
                 for user, cells in (
@@ -379,12 +374,8 @@ class Paper:
     @property
     def _named(self) -> Iterator[tuple[str, str]]:
         """The rows that other parts of the declaration name, with what names them."""
-        for each in self.headlines:
-            yield from ((f"headline '{each.claim}'", row) for row in (*each.rows, *rows_in(each.found)))
         for table in self.tables:
-            texts = (table.text, *(reading.text for reading in table.readings))
-            yield from ((f"the text of '{table.title}'", row) for text in texts for row in rows_in(text))
+            for reading in table.readings:
+                yield from ((f"the text of '{reading.name}'", row) for row in rows_in(reading.text))
         for name, row in self.rows.items():
-            cause = row.cause or Cause("")
-            named = (row.beside, cause.row, *rows_in(row.note), *rows_in(cause.text))
-            yield from ((f"row '{name}'", each) for each in named if each)
+            yield from ((f"row '{name}'", each) for each in (row.beside, *rows_in(row.note)) if each)

@@ -15,6 +15,7 @@ from edgebed.core.imports import is_import_path, load_module, reason
 from edgebed.core.package import SHIPPED
 from edgebed.scenario.problems import choose
 from edgebed.studies.papers.paper import Paper
+from edgebed.studies.papers.prose import with_prose
 
 FILE = "paper.py"
 NAME = "PAPER"
@@ -45,7 +46,8 @@ def find_paper(name: str) -> Paper:
         raise ScenarioError(f"{place}: there is no paper '{attribute}'; {has}")
     if found.mistakes:
         raise ScenarioError(*(f"{place}: {mistake}" for mistake in found.mistakes))
-    return found
+    prose = Path(module.__file__ or "").with_suffix(".md")
+    return with_prose(found, prose) if prose.exists() else found
 
 
 def all_papers() -> tuple[Paper, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from edgify2019 import containers, network, totals
+from edgify2019 import containers, network, paper, totals
 from edgify2019.cells import CELLS, EPOCHS, LARGE_BATCH_EPOCHS, RESNET18_ROUNDS, ROUNDS
 from edgify2019.encodings import (
     KEPT,
@@ -26,7 +26,6 @@ from edgify2019.encodings import (
     total_bytes,
 )
 from edgify2019.measures import largest_distance, mean_distance
-from edgify2019.paper import PAPER
 from edgify2019.rates import FOLLOWS
 from edgify2019.weights import SEEDS, as_int8
 from hypothesis import given
@@ -36,8 +35,10 @@ from edgebed.algorithms.compression import dgc
 from edgebed.learning.models import registry as models
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.papers.paper import AtMost, Near
+from edgebed.studies.papers.prose import with_prose
 
 FOLDER = Path(__file__).parents[4] / "scenarios/edgify2019"
+PAPER = with_prose(paper.PAPER, FOLDER / "paper.md")
 IMAGES = 50_000
 
 
@@ -53,7 +54,7 @@ def test_every_training_is_as_many_epochs(cell: str) -> None:
     assert CELLS[cell].scale * epochs == pytest.approx(run)
     overrides = CELLS[cell].sets(CELLS[cell].scale)
     stays = "plateau" in cell or "hundred" in cell or cell.startswith("federated")
-    assert overrides == (() if stays else (f"variants.{CELLS[cell].variant}.method.aggregation.epochs={EPOCHS}",))
+    assert overrides == (() if stays else (f"variants.{CELLS[cell].variant}.method.aggregation.zero_at={EPOCHS}",))
 
 
 def test_a_hundred_epochs_are_as_many_steps_as_the_others_take() -> None:

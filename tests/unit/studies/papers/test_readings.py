@@ -47,7 +47,8 @@ def test_each_further_reading_has_the_rows_that_it_changes() -> None:
     ]  # fmt: skip
     assert list(TABLE.rows) == list(ROWS)
     assert (PAPER.mistakes, read_as("one", HALVED.name)) == ((), "one:half-the-steps")
-    assert rows_in("{one:half-the-steps} and {other:short}, not { one } or {}") == ["one:half-the-steps", "other:short"]
+    text = "{row:one:half-the-steps} and {row:other:short}, not {one} or {row:}"
+    assert rows_in(text) == ["one:half-the-steps", "other:short"]
 
 
 def test_a_row_is_of_the_cells_of_its_reading() -> None:

@@ -8,7 +8,7 @@ from tiny_paper import tiny_paper, write_paper
 
 from edgebed.core.errors import ScenarioError
 from edgebed.scenario.load import load_scenario
-from edgebed.studies.papers.paper import Cause, Cell, Curve, Headline, Paper, Reading, Table
+from edgebed.studies.papers.paper import Cell, Curve, Paper, Reading, Table
 from edgebed.studies.papers.registry import all_papers, find_paper
 
 SCENARIOS = Path(__file__).parents[4] / "scenarios"
@@ -102,35 +102,21 @@ def changed(**settings: object) -> Paper:
     "settings",
     [
         {"beside": "nobody"},
-        {"cause": Cause("So it is.", row="nobody")},
-        {"cause": Cause("It is {nobody}.")},
-        {"note": "As {asgd} and {nobody} say."},
+        {"note": "As {row:asgd} and {row:nobody} say."},
     ],
-    ids=["beside", "row of a cause", "text of a cause", "note"],
+    ids=["beside", "note"],
 )
 def test_a_row_that_is_named_and_not_declared_is_a_mistake(settings: dict[str, object]) -> None:
     """Wherever a row names another, or has its value."""
     assert changed(**settings).mistakes == ("row 'push' is of row 'nobody', which is not declared",)
 
 
-def test_a_text_with_the_value_of_no_row_is_a_mistake() -> None:
-    """A table's and a headline's; what a headline stands or falls with has to be there, too."""
-    headline = Headline(claim="It learns.", rows=("asgd", "none"), found="By {push} or {nothing}.")
-    paper = dataclasses.replace(changed(text="By {push} or {nobody}."), headlines=(headline,))
-
-    assert paper.mistakes == (
-        "headline 'It learns.' is of row 'none', which is not declared",
-        "headline 'It learns.' is of row 'nothing', which is not declared",
-        "the text of 'Table 2: bytes' is of row 'nobody', which is not declared",
-    )
-
-
 def test_rows_of_a_reading_may_be_named() -> None:
     """By the reading's name, where it changes the row; a cell that nobody declared is a mistake in a reading, too."""
     halved = Reading(name="half of it", text="", cells={"adacomp": "asgd"})
 
-    assert changed(readings=(halved,), note="{push:half-of-it}", beside="push:half-of-it").mistakes == ()
-    assert changed(readings=(halved,), note="{asgd:half-of-it}").mistakes == (
+    assert changed(readings=(halved,), note="{row:push:half-of-it}", beside="push:half-of-it").mistakes == ()
+    assert changed(readings=(halved,), note="{row:asgd:half-of-it}").mistakes == (
         "row 'push' is of row 'asgd:half-of-it', which is not declared",
         "row 'push:half-of-it' is of row 'asgd:half-of-it', which is not declared",
     )

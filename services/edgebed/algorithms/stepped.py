@@ -1,0 +1,78 @@
+"""The optimizer that a server, or a worker of its own, steps by: its settings, and a server's step.
+
+sgd    alpha g, or with `momentum` along a velocity (optimizer/momentum.py)
+adam   optimizer/adam.py
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.descent import Descent
+from edgebed.algorithms.optimizer import adam, momentum, sgd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped:
+    """How steps follow their gradient."""
+
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    """What steps along the gradient: gradient descent, with `momentum` or without; or Adam."""
+    momentum: float = 0.0
+    """`sgd`: what is left of the velocity from one step to the next: heavy ball."""
+    nesterov: bool = False
+    """`sgd`: Nesterov's momentum: the step looks ahead along the velocity."""
+    beta_1: float = 0.9
+    """`adam`: decay of the mean of the gradient."""
+    beta_2: float = 0.999
+    """`adam`: decay of the mean of the gradient's square."""
+    epsilon: float = 1e-8
+    """`adam`: keeps the denominator from zero."""
+
+
+def descent_by(config: Stepped) -> Descent:
+    """Return the optimizer that the settings name."""
+    if config.optimizer == "adam":
+        return adam.Optimizer(config)
+    return momentum.Optimizer(config) if config.momentum else sgd.Optimizer(config)
+
+
+def copies_of(config: Stepped) -> float:
+    """Return how often the model is in what a server's step makes: moments, the next ones, and a checkpoint of them."""
+    return (0.0, 5.0, 10.0)[descent_by(config).moments]
+
+
+class SteppedAggregator(Aggregator):
+    """Steps by an optimizer along what several pushes come to."""
+
+    transient = ("descent",)
+
+    def __init__(self, config: Any, theta: NDArray[np.float32], version: int = 0) -> None:
+        super().__init__(config, theta, version)
+        self.descent = descent_by(config)
+        self.moments = tuple(np.zeros_like(theta) for _ in range(self.descent.moments))
+        """(n,) each, what the optimizer remembers."""
+        self.steps = 0
+
+    def descend(
+        self, indices: NDArray[np.int64] | None, values: NDArray[Any], divisor: float
+    ) -> NDArray[np.int64] | None:
+        """Step along values / divisor, at some entries or at all; return which may have changed, None for all.
+
+        Heavy ball's velocity has the learning rate in it. Buffers follow the values themselves.
+        """
+        if not self.descent.moments:
+            self.move(indices, values, divisor)
+            return indices
+        within = self.config.optimizer == "sgd"
+        scale = self.rates(indices, divisor) if within else np.float32(1.0 / divisor)
+        gradient = np.zeros_like(self.theta)
+        gradient[slice(None) if indices is None else indices] = scale * values
+        rate = 1.0 if within else self.learning_rate
+        step, self.moments = self.descent.step(self.theta, gradient, self.moments, self.steps, rate)
+        self.steps += 1
+        self.theta -= step if self.is_buffer is None else np.where(self.is_buffer, gradient, step)
+        return None
