@@ -7,7 +7,7 @@ import numpy as np
 
 from edgebed.core.actions import ACTIONS
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.measures.trial import all_measures
+from edgebed.core.measures.trial import all_measures, meanings
 from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
@@ -143,6 +143,8 @@ def _exchanges(_: Run, trial: Trial) -> Filled:
 
 def _trials_table(measures: Iterable[TaskMeasure]) -> ExportTable:
     """The table of trials whose tasks measure that."""
+    measures = tuple(measures)
+    told = meanings(measures)
     return ExportTable(
         "trials",
         "A row a trial: `summary.json` without what is nested there, which is in the other tables.",

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.measures.trial import MEASURES, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
+from edgebed.core.measures.trial import MEASURES, OF_TASK, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import VERDICTS, largest_share
 from edgebed.core.records import ShardPhases, Traffic
@@ -43,8 +43,6 @@ STEP_MESSAGES = ("activation", "gradient", "taken", "fetch")
 TENTH = 10
 IDLE_END_SHARE = 0.05
 """Share of the training after the last update from which on the two times are told apart."""
-OF_TASK = ("final", "best", "last")
-"""What a summary has of each measure of the task; `final_loss` names one of these numbers."""
 JOINED_STATES = frozenset({"joined", "ready", "running", "stopped"})
 
 

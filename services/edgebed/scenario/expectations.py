@@ -11,15 +11,13 @@ from pydantic import ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
 from edgebed.core.measures.measure import NUMBER, Family, Measure
-from edgebed.core.measures.trial import MEASURES, STRUCTS, all_measures
+from edgebed.core.measures.trial import MEASURES, STRUCTS, all_measures, meanings
 from edgebed.learning.objectives.registry import declared
 from edgebed.scenario.choices import COMPARISONS, Bound, read_bound
 from edgebed.scenario.docstrings import attribute_docstrings
 from edgebed.scenario.problems import Problem, unknown_keys
 from edgebed.scenario.section import Section
 
-OF_TASK = {"final": "Of the last model:", "best": "The best evaluation:", "last": "Measured last:"}
-"""What there is of each measure of the task."""
 LACKS: dict[Family, str] = {
     "server": "workers have the whole model, and make no steps of shards",
     "shards": "shards push no updates, and pull no models",
@@ -64,7 +62,7 @@ class Expectations(Section):
         found = super().__get_pydantic_json_schema__(schema, handler)
         section = handler.resolve_ref_schema(found)
         docs = {name: text for struct in STRUCTS.values() for name, text in attribute_docstrings(struct).items()}
-        docs |= {f"{of}_{each.name}": f"{text} {each.meaning}" for of, text in OF_TASK.items() for each in declared(())}
+        docs |= meanings(declared(()))
         section["properties"] = {
             **{name: _schema_of(each, docs[name]) for name, each in all_measures(declared(())).items()},
             **section["properties"],

@@ -250,6 +250,15 @@ MEASURES = {each.name: each for family, struct in STRUCTS.items() for each in me
 UNITS: dict[str, Unit] = {"share": SHARE, "number": NUMBER}
 
 
+OF_TASK = {"final": "Of the last model:", "best": "The best evaluation:", "last": "Measured last:"}
+"""What a trial has of each measure of its task; `final_loss` names one of these numbers."""
+
+
+def meanings(measures: Iterable[TaskMeasure]) -> dict[str, str]:
+    """What the numbers of a task are."""
+    return {f"{of}_{each.name}": f"{text} {each.meaning}" for each in measures for of, text in OF_TASK.items()}
+
+
 def of_task(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
     """What a trial has of each measure of its task: of the last model, the best, and what was measured last."""
     found: dict[str, Measure] = {}

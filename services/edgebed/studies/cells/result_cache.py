@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from edgebed.core.errors import EdgebedError
-from edgebed.core.measures.trial import MEASURES, ServerMeasures, ShardMeasures
+from edgebed.core.measures.trial import MEASURES, OF_TASK, ServerMeasures, ShardMeasures
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
-from edgebed.journal.summary import OF_TASK, TrialSummary
+from edgebed.journal.summary import TrialSummary
 from edgebed.learning.objectives.registry import declared
 from edgebed.running.run import own_code
 from edgebed.studies.cells.cells import CellRun, CellSpecs
