@@ -161,7 +161,7 @@ def _trials_table(measures: Iterable[TaskMeasure]) -> ExportTable:
             Column("warnings", "text", "What a reader must know before trusting the numbers."),
             *(Column(name, "text", "") for name in FACTS),
             *(
-                Column(name, "integer" if each.is_whole else "number", "")
+                Column(name, "integer" if each.is_whole else "number", told.get(name, ""))
                 for name, each in all_measures(measures).items()
             ),
         ),

@@ -100,5 +100,7 @@ def test_the_scenario_of_the_document_runs_and_meets_its_expectations(folder):
     """In simulation, with the modules beside it."""
     run = run_quickly(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs")
 
-    assert list(FILES) == ["mynets.py", "mybackbones.py", "mysets.py", "myfiles.py", "own.yaml", "more.Dockerfile"]
+    assert list(FILES) == [
+        "mynets.py", "mybackbones.py", "mysets.py", "myfiles.py", "mygoals.py", "own.yaml", "more.Dockerfile",
+    ]  # fmt: skip
     assert run.exit_code == 0
