@@ -64,7 +64,7 @@ def test_a_list_tells_runs_of_one_scenario_apart(edgebed: Command, root: Path) -
         "run", "started", "runtime", "trials", "changed", "note", "best", "size", "result",
     ]  # fmt: skip
     assert "98.00 %" in first
-    assert "seed=2, fleet.edge.count=3  fewer devices   50.00 %" in second
+    assert "seed=2, fleet.edge.count=3  fewer devices  50.00 %" in second
     assert (row["changed"], row["note"]) == (["seed=2", "fleet.edge.count=3"], "fewer devices")
     assert (row["best"]["accuracy"], row["disk_bytes"]) == (0.5, used)
     assert used > 0

@@ -47,7 +47,7 @@ def test_the_sums_are_the_figures_of_the_summary(run, export, tables, tmp_path):
         assert len(evaluations) == summary.evaluations
         assert max(float(row["accuracy"]) for row in evaluations) == summary.best["accuracy"]
         finals = [float(row["accuracy"]) for row in evaluations if row["final"] == "true"]
-        assert finals[-1:] == ([] if summary.final["accuracy"] is None else [summary.final["accuracy"]])
+        assert finals[-1:] == [*filter(None, [summary.value("final_accuracy")])]
         assert sum(row["done"] == "true" for row in of(found["faults"], trial)) == summary.faults
         assert len({row["node"] for row in of(found["nodes"], trial) if row["state"] == "died"}) == summary.nodes_died
         accounting = of(found["accounting"], trial)

@@ -92,7 +92,8 @@ def test_the_plan_holds_stop_deadlines_and_expectations_in_base_units(plan):
     """Seconds and bytes."""
     (planned,) = plan()
 
-    assert (planned.plan.stop_updates, planned.plan.stop_time_s, planned.plan.stop_accuracy) == (100, 30.0, 0.9)
+    assert (planned.plan.stop_updates, planned.plan.stop_time_s) == (100, 30.0)
+    assert planned.plan.stop_level == Level("accuracy", 0.9)
     assert (planned.plan.join_deadline_s, planned.plan.stall_deadline_s) == (10.0, 20.0)
     assert {("best_accuracy", ">=", 0.8), ("time_s", "<=", 60.0), ("ingress_bytes", "<=", 1e6)} == set(
         planned.plan.expectations
@@ -269,7 +270,7 @@ def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
             "stop={updates: null, time: null}",
             "process",
             HostCapacity(cpus=64, memory_bytes=2**40),
-            "only an accuracy ends this trial",
+            "only accuracy ends this trial",
         ),
         (
             "task.split.by-label=1",
