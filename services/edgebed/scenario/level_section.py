@@ -28,8 +28,8 @@ class LevelSection(Section):
 
     @property
     def given_levels(self) -> dict[str, Any]:
-        """Return the values by measure, as they are given."""
-        return {name: value for name, value in self.__pydantic_extra__.items() if value is not None}
+        """Return the values by measure, as they are given; also a key with which its value has grown together."""
+        return {name: value for name, value in self.__pydantic_extra__.items() if value is not None or ":" in name}
 
     @property
     def level(self) -> Level | None:
