@@ -30,14 +30,13 @@ from edgebed.learning.objectives.registry import OBJECTIVES, objective_of
 from edgebed.scenario import choices
 from edgebed.scenario.choices import CPUS_MIN, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
-from edgebed.scenario.expectations import Expectations
+from edgebed.scenario.expectations import Expectations, LevelSection
 from edgebed.scenario.faults.deadlines import Deadlines
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
 from edgebed.scenario.faults.restart_time import RestartTime
 from edgebed.scenario.faults.targets import Role, Roster
 from edgebed.scenario.hosts import HostSection, Promise, host_problems
-from edgebed.scenario.level_section import LevelSection
 from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import METHOD_SCHEMA, python_path_of, read_method, write_method
 from edgebed.scenario.names import ClassName, HostName, Name

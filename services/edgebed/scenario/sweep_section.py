@@ -14,7 +14,7 @@ from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 from edgebed.core.errors import Place, ScenarioError
 from edgebed.core.measures.task import Level
 from edgebed.scenario import overrides, source
-from edgebed.scenario.level_section import LevelSection
+from edgebed.scenario.expectations import LevelSection
 from edgebed.scenario.problems import Problem, Problems, choose, show
 from edgebed.scenario.source import SourceNode
 
