@@ -268,7 +268,7 @@ def _build(
         connections=connections_seen if reader else None,
     )  # fmt: skip
     metering.meters.append(usage)
-    if log and not log.problem:
+    if log:
         metering.meters.append(LogMeter(log, commits, life))
     if any(link.shaped for link in (plan.link, *links.values())):
         metering.transfers = TransfersMeter(
@@ -358,7 +358,7 @@ def _log(here: NodeEnvironment, heart: Heart, now: float) -> tuple[ServerLog | N
         log.begin(now)
     except DamagedFileError as error:
         raise DamagedFileError(f"{here.log_folder}/{error}") from error
-    if heart.plan.durability != "fsync" or log.problem:
+    if heart.plan.durability != "fsync":
         return log, None
     commits = GroupCommit(log)
     commits.start()
