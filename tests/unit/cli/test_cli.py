@@ -338,6 +338,26 @@ def test_plan_shows_every_node_and_the_machine(edgebed, scenario):
     assert [node["node"] for node in description["nodes"]] == ["server", "evaluator", "edge-0", "edge-1"]
 
 
+@pytest.mark.parametrize(("name", "begins"), [("plan.html", "<!doctype html>"), ("plan.md", "# Plan of ")])
+def test_a_plan_is_a_page_like_others(edgebed, scenario, tmp_path, name, begins):
+    """In HTML or in Markdown, by the name of its file, with all that a terminal shows."""
+    page = tmp_path / name
+    code, out, _ = edgebed("plan", scenario, "--output", page)
+    text = page.read_text()
+
+    assert code == 0
+    assert text.lower().startswith(begins.lower())
+    assert all(word in text for word in re.findall(r"[\w-]+", out))
+
+
+def test_a_place_where_no_page_can_be_is_refused_before_anything_is_planned(edgebed, scenario, tmp_path):
+    """As for every page."""
+    code, out, err = edgebed("plan", scenario, "--output", tmp_path)
+
+    assert (code, out) == (2, "")
+    assert err == f"error: --output: {tmp_path} is a folder; give a file, e.g. {tmp_path / 'plan.html'}\n"
+
+
 def test_a_memory_cap_that_a_container_cannot_live_under_is_refused(edgebed, scenario):
     """By `plan` and by `run`, before anything starts, where caps are held; with --force it is a warning."""
     words = (scenario, "--set", "fleet.edge.memory=100MiB")

@@ -5,13 +5,15 @@ import json
 import msgspec
 import numpy as np
 import pytest
+from tests.shared.plan_text import plan_text
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Waiting
 from edgebed.learning.data_sets.registry import load_data
-from edgebed.planning.describe import as_dict, as_text, describe_plan, labels_text
 from edgebed.planning.planning import plan_trials
 from edgebed.planning.warnings import HostCapacity
+from edgebed.reports.plan.description import as_dict, describe_plan
+from edgebed.reports.plan.page import labels_text
 
 FLEET = """\
 name: planned
@@ -185,7 +187,7 @@ def test_the_most_frequent_class_of_the_test_set_is_told(plan):
 
     assert description.most_frequent == (int(counts.argmax()), counts.max() / counts.sum())
     text = f"Most frequent class of the test set: {counts.argmax()}, accuracy of always saying it: 10.31 %"
-    assert text in as_text(description).splitlines()
+    assert f"  {text}" in plan_text(description).splitlines()
 
 
 def test_the_accuracy_of_a_sweep_is_in_the_plans_of_trials_that_stop_at_none(plan):
@@ -203,7 +205,7 @@ def test_one_core_is_no_cores(plan, cpus, text):
     """In the line of the caps."""
     capped = plan(f"fleet.slow.cpus={cpus}", "fleet.slow.count=1", "fleet.fast.cpus=null", "server.cpus=null")
 
-    assert text in as_text(describe_plan(capped[0], host=HostCapacity(cpus=1, memory_bytes=2**34)))
+    assert text in plan_text(describe_plan(capped[0], host=HostCapacity(cpus=1, memory_bytes=2**34)))
 
 
 def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
@@ -305,13 +307,13 @@ def test_the_examples_of_all_workers_are_counted_against_the_training_set(plan):
     description = describe_plan(plan("task.fraction=0.5")[0])
 
     assert (description.examples, description.examples_total) == (719, 1438)
-    assert "Workers: 3 with 719 of 1,438 examples" in as_text(description)
+    assert "Workers: 3 with 719 of 1,438 examples" in plan_text(description)
 
 
 def test_the_text_names_every_node_and_the_dict_is_json(plan):
     """The same facts for people and for programs."""
     description = describe_plan(plan()[0])
-    text = as_text(description)
+    text = plan_text(description)
 
     assert all(any(line.startswith(f"{row.node} ") for line in text.splitlines()) for row in description.nodes)
     assert "uniform 0s..1s" in text
@@ -319,7 +321,7 @@ def test_the_text_names_every_node_and_the_dict_is_json(plan):
 
 
 @pytest.mark.parametrize(
-    ("counts", "text"), [((1,) * 10, "0-9"), ((0, 3, 4, 0, 5), "1-2 4"), ((0, 0), "-"), ((2, 0, 2), "0 2")]
+    ("counts", "text"), [((1,) * 10, "0-9"), ((0, 3, 4, 0, 5), "1-2 4"), ((0, 0), "–"), ((2, 0, 2), "0 2")]
 )
 def test_labels_are_written_as_ranges(counts, text):
     """Only those that occur."""
