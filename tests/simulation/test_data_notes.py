@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import edgebed
-from edgebed.planning.describe import describe_plan
 from edgebed.planning.planning import plan_trials
+from edgebed.reports.plan.description import describe_plan
 from edgebed.scenario.load import load_scenario
 
 SETS = """

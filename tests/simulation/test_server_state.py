@@ -21,6 +21,11 @@ METHODS: dict[str, dict[str, Any]] = {
     "momentum": {"preset": "sync-sgd", "aggregation": {"momentum": 0.9, "learning_rate": 0.05}},
     "plateau": {"preset": "sync-sgd", "aggregation": PLATEAU},
     "cosine": {"preset": "sync-sgd", "aggregation": {"schedule": "cosine", "zero_at": 15.0, "warm_up": 3.0}},
+    "fedadam": {
+        "preset": "fedavg",
+        "aggregation": {"optimizer": "adam", "learning_rate": 0.02, "epsilon": 1e-3},
+        "local_work": {"steps": 2, "optimizer": "adam", "learning_rate": 0.01, "schedule": "step", "decay_at": [2.0]},
+    },
     "fedavgm": {"preset": "fedavg", "aggregation": {"momentum": 0.5} | PLATEAU, "local_work": {"steps": 2}},
 }
 

@@ -285,8 +285,8 @@ def _profile_gradients(loaded: "Scenario", scenario: Path, output: Path | None, 
 def _profile_layers(loaded: "Scenario", scenario: Path, output: Path | None, *, json: bool) -> None:
     from edgebed.journal.run_folder import write_atomically
     from edgebed.learning.models.anatomy import anatomy_of
-    from edgebed.planning.describe_profile import as_text, remarks
     from edgebed.planning.layer_costs import counted
+    from edgebed.reports.plan.profile import parts_of, remarks
     from edgebed.scenario.profiles import write_profile
     from edgebed.studies.host.profiling import profile_trials
     from edgebed.studies.host.profiling_nodes import own_s
@@ -303,7 +303,7 @@ def _profile_layers(loaded: "Scenario", scenario: Path, output: Path | None, *, 
         put_json(found.model_dump(mode="json"))
     else:
         layers = counted(task, methods[0], anatomy_of(task, methods[0])).times
-        put(as_text(found, [layer.forward + layer.backward for layer in layers]))
+        put_parts(parts_of(found, [layer.forward + layer.backward for layer in layers]))
         put(f"written to {place}; a scenario beside it uses it with shards: {{profile: {place.name}}}")
 
 

@@ -22,6 +22,8 @@ from edgebed.cli.options import (  # fmt: skip
     Sets,
     Variants,
     Verbose,
+    put_parts,
+    require_place,
 )
 from edgebed.cli.problems import say_problems
 from edgebed.core.console import put, put_json, say
@@ -143,19 +145,31 @@ def plan(
     sets: Sets = None,
     variants: Variants = None,
     force: Force = False,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="Also write it here as a page: Markdown if the name ends in .md, else HTML.",
+            show_default=False,
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show what a run would do: every node, its caps and its data, and the totals against this machine."""
     from edgebed.core.runtimes import TRAITS
     from edgebed.emulation.means import check_mechanisms
     from edgebed.planning.deadlines import check_deadlines
-    from edgebed.planning.describe import as_dict, as_text, describe_plan
     from edgebed.planning.link_warnings import check_links
     from edgebed.planning.memory import check_caps
     from edgebed.planning.planning import plan_trials
+    from edgebed.reports.plan.description import as_dict, describe_plan
+    from edgebed.reports.plan.page import page_of
     from edgebed.scenario.hosts import require_use
     from edgebed.scenario.load import load_scenario
 
+    if output is not None:
+        require_place("--output", output, "plan.html")
     with contextlib.redirect_stdout(sys.stderr):  # what a user's own code prints is not the plan
         loaded = load_scenario(scenario, sets or (), hosts=hosts).only(variants or ())
         require_use(hosts, runtime, loaded.trials.values())
@@ -170,7 +184,15 @@ def plan(
         if TRAITS[runtime].has_containers and not force:
             check_caps(loaded, planned)
         descriptions = [describe_plan(trial, runtime=runtime, emulation=emulation) for trial in planned]
+    page = page_of(loaded.name, loaded.question, descriptions)
+    if output is not None:
+        from edgebed.journal.run_folder import write_atomically
+        from edgebed.reports.writing.html import to_html
+        from edgebed.reports.writing.markdown import to_markdown
+
+        text = to_markdown(page) if output.suffix == ".md" else to_html(page)
+        write_atomically(output, text.encode(), "--output")
     if json:
         put_json([as_dict(description) for description in descriptions])
     else:
-        put("\n\n".join(as_text(description).rstrip() for description in descriptions))
+        put_parts(page.brief)

@@ -175,7 +175,7 @@ def test_show_prints_a_table_or_json(edgebed, runs):
     assert (code, json_code) == (0, 0)
     assert "97.00 %" in out
     assert "The expectation is met." in out
-    assert json.loads(json_out)["trials"][0]["final_accuracy"] == 0.97
+    assert json.loads(json_out)["trials"][0]["final"]["accuracy"] == 0.97
 
 
 def test_an_unknown_run_is_the_users_mistake(edgebed, runs):
@@ -336,6 +336,26 @@ def test_plan_shows_every_node_and_the_machine(edgebed, scenario):
     assert code == 0
     assert {"server", "evaluator", "edge-0", "edge-2"} <= set(out.split())
     assert [node["node"] for node in description["nodes"]] == ["server", "evaluator", "edge-0", "edge-1"]
+
+
+@pytest.mark.parametrize(("name", "begins"), [("plan.html", "<!doctype html>"), ("plan.md", "# Plan of ")])
+def test_a_plan_is_a_page_like_others(edgebed, scenario, tmp_path, name, begins):
+    """In HTML or in Markdown, by the name of its file, with all that a terminal shows."""
+    page = tmp_path / name
+    code, out, _ = edgebed("plan", scenario, "--output", page)
+    text = page.read_text()
+
+    assert code == 0
+    assert text.lower().startswith(begins.lower())
+    assert all(word in text for word in re.findall(r"[\w-]+", out))
+
+
+def test_a_place_where_no_page_can_be_is_refused_before_anything_is_planned(edgebed, scenario, tmp_path):
+    """As for every page."""
+    code, out, err = edgebed("plan", scenario, "--output", tmp_path)
+
+    assert (code, out) == (2, "")
+    assert err == f"error: --output: {tmp_path} is a folder; give a file, e.g. {tmp_path / 'plan.html'}\n"
 
 
 def test_a_memory_cap_that_a_container_cannot_live_under_is_refused(edgebed, scenario):

@@ -5,13 +5,16 @@ import json
 import msgspec
 import numpy as np
 import pytest
+from tests.shared.plan_text import plan_text
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.measures.task import Level
 from edgebed.core.plan import Waiting
 from edgebed.learning.data_sets.registry import load_data
-from edgebed.planning.describe import as_dict, as_text, describe_plan, labels_text
 from edgebed.planning.planning import plan_trials
 from edgebed.planning.warnings import HostCapacity
+from edgebed.reports.plan.description import as_dict, describe_plan
+from edgebed.reports.plan.page import labels_text
 
 FLEET = """\
 name: planned
@@ -89,7 +92,8 @@ def test_the_plan_holds_stop_deadlines_and_expectations_in_base_units(plan):
     """Seconds and bytes."""
     (planned,) = plan()
 
-    assert (planned.plan.stop_updates, planned.plan.stop_time_s, planned.plan.stop_accuracy) == (100, 30.0, 0.9)
+    assert (planned.plan.stop_updates, planned.plan.stop_time_s) == (100, 30.0)
+    assert planned.plan.stop_level == Level("accuracy", 0.9)
     assert (planned.plan.join_deadline_s, planned.plan.stall_deadline_s) == (10.0, 20.0)
     assert {("best_accuracy", ">=", 0.8), ("time_s", "<=", 60.0), ("ingress_bytes", "<=", 1e6)} == set(
         planned.plan.expectations
@@ -185,7 +189,7 @@ def test_the_most_frequent_class_of_the_test_set_is_told(plan):
 
     assert description.most_frequent == (int(counts.argmax()), counts.max() / counts.sum())
     text = f"Most frequent class of the test set: {counts.argmax()}, accuracy of always saying it: 10.31 %"
-    assert text in as_text(description).splitlines()
+    assert f"  {text}" in plan_text(description).splitlines()
 
 
 def test_the_accuracy_of_a_sweep_is_in_the_plans_of_trials_that_stop_at_none(plan):
@@ -194,8 +198,8 @@ def test_the_accuracy_of_a_sweep_is_in_the_plans_of_trials_that_stop_at_none(pla
     (without,) = plan("stop.accuracy=null", text=FLEET + sweep)
     (stops,) = plan(text=FLEET + sweep)
 
-    assert (without.plan.sweep_accuracy, without.plan.sweep_window) == (0.7, 4)
-    assert (stops.plan.sweep_accuracy, stops.plan.stop_accuracy) == (None, 0.9)
+    assert without.plan.sweep_level == Level("accuracy", 0.7, 4)
+    assert (stops.plan.sweep_level, stops.plan.stop_level) == (None, Level("accuracy", 0.9))
 
 
 @pytest.mark.parametrize(("cpus", "text"), [(0.5, "Caps: 0.5 cores of 1, "), (1, "Caps: 1 core of 1, ")])
@@ -203,7 +207,7 @@ def test_one_core_is_no_cores(plan, cpus, text):
     """In the line of the caps."""
     capped = plan(f"fleet.slow.cpus={cpus}", "fleet.slow.count=1", "fleet.fast.cpus=null", "server.cpus=null")
 
-    assert text in as_text(describe_plan(capped[0], host=HostCapacity(cpus=1, memory_bytes=2**34)))
+    assert text in plan_text(describe_plan(capped[0], host=HostCapacity(cpus=1, memory_bytes=2**34)))
 
 
 def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
@@ -266,7 +270,7 @@ def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
             "stop={updates: null, time: null}",
             "process",
             HostCapacity(cpus=64, memory_bytes=2**40),
-            "only an accuracy ends this trial",
+            "only accuracy ends this trial",
         ),
         (
             "task.split.by-label=1",
@@ -305,13 +309,13 @@ def test_the_examples_of_all_workers_are_counted_against_the_training_set(plan):
     description = describe_plan(plan("task.fraction=0.5")[0])
 
     assert (description.examples, description.examples_total) == (719, 1438)
-    assert "Workers: 3 with 719 of 1,438 examples" in as_text(description)
+    assert "Workers: 3 with 719 of 1,438 examples" in plan_text(description)
 
 
 def test_the_text_names_every_node_and_the_dict_is_json(plan):
     """The same facts for people and for programs."""
     description = describe_plan(plan()[0])
-    text = as_text(description)
+    text = plan_text(description)
 
     assert all(any(line.startswith(f"{row.node} ") for line in text.splitlines()) for row in description.nodes)
     assert "uniform 0s..1s" in text
@@ -319,7 +323,7 @@ def test_the_text_names_every_node_and_the_dict_is_json(plan):
 
 
 @pytest.mark.parametrize(
-    ("counts", "text"), [((1,) * 10, "0-9"), ((0, 3, 4, 0, 5), "1-2 4"), ((0, 0), "-"), ((2, 0, 2), "0 2")]
+    ("counts", "text"), [((1,) * 10, "0-9"), ((0, 3, 4, 0, 5), "1-2 4"), ((0, 0), "–"), ((2, 0, 2), "0 2")]
 )
 def test_labels_are_written_as_ranges(counts, text):
     """Only those that occur."""

@@ -4,10 +4,11 @@ import re
 
 import msgspec
 import pytest
+from tests.shared.plan_text import plan_text
 
-from edgebed.planning.describe import as_text, describe_plan
 from edgebed.planning.planning import plan_trials, remembered_operations
 from edgebed.planning.virtual_time import virtual_time_text
+from edgebed.reports.plan.description import describe_plan
 from edgebed.scenario.load import load_scenario
 
 SCENARIO = {
@@ -72,8 +73,8 @@ def test_the_plan_says_what_a_gradient_takes_and_who_says_so(scenario, overrides
     trial = planned(scenario, *overrides)
 
     assert virtual_time_text(trial.plan) == text
-    assert f"Virtual time: {text}\n" in f"{as_text(describe_plan(trial, runtime='simulation'))}\n"
-    assert "Virtual time" not in as_text(describe_plan(trial, runtime="process"))
+    assert f"Virtual time: {text}\n" in plan_text(describe_plan(trial, runtime="simulation"))
+    assert "Virtual time" not in plan_text(describe_plan(trial, runtime="process"))
 
 
 def test_a_profile_measured_what_layers_take():
@@ -87,14 +88,14 @@ def test_each_class_says_which_of_the_three_it_has() -> None:
     """A device, a speed, or the reference core; the table has them, too."""
     fleet = {"edge": {}, "far": {}, "pi": {"device": "raspberry-pi-4"}, "own": {"speed": "2 GFLOP/s"}}
     trial = planned(SCENARIO | {"fleet": fleet})
-    text = as_text(describe_plan(trial, runtime="simulation"))
+    text = plan_text(describe_plan(trial, runtime="simulation"))
 
     assert (
         "a gradient takes 1.02 ms on edge and far by the reference core, 10 GFLOP/s, 2 ms on pi by device "
         "raspberry-pi-4, 5.1 ms on own by its speed, 2 GFLOP/s (202 kFLOP, as counted)"
     ) in text
-    assert re.search(r"pi-0 +pi +- +4GiB +raspberry-pi-4 ", text)
-    assert re.search(r"own-0 +own +- +- +2 GFLOP/s ", text)
+    assert re.search(r"pi-0 +pi +– +4GiB +raspberry-pi-4 ", text)
+    assert re.search(r"own-0 +own +– +– +2 GFLOP/s ", text)
     assert "Warning: device and speed" not in text
 
 
@@ -116,7 +117,7 @@ def test_compressing_takes_longer_by_as_much_as_a_gradient() -> None:
 def test_a_gradient_time_beside_devices_is_warned_of() -> None:
     """It holds on every device: what is slow is then no slower."""
     scenario = SCENARIO | {"fleet": {"pi": {"device": "raspberry-pi-4"}}}
-    text = as_text(describe_plan(planned(scenario, "task.gradient_time=57ms"), runtime="simulation"))
+    text = plan_text(describe_plan(planned(scenario, "task.gradient_time=57ms"), runtime="simulation"))
 
     assert "device and speed of pi do not change what a gradient takes: task.gradient_time holds everywhere" in text
     assert GIVEN in text
@@ -127,7 +128,7 @@ def test_a_model_that_cannot_be_counted_is_warned_of(tmp_path, monkeypatch) -> N
     (tmp_path / "timednets.py").write_text(OWN)
     monkeypatch.syspath_prepend(tmp_path)
     trial = planned(SCENARIO | {"task": {"data": "digits", "model": "timednets:Scaled"}})
-    text = as_text(describe_plan(trial, runtime="simulation"))
+    text = plan_text(describe_plan(trial, runtime="simulation"))
 
     assert "a gradient takes 5 ms (nobody's figure: the operations of timednets:Scaled cannot be" in text
     assert "Warning: the operations of timednets:Scaled cannot be counted: it has no product" in text

@@ -3,8 +3,8 @@
 import pytest
 
 from edgebed.core.errors import ScenarioError
-from edgebed.planning.describe import describe_plan
 from edgebed.planning.planning import plan_trials
+from edgebed.reports.plan.description import describe_plan
 from edgebed.scenario.load import load_scenario, resolved_yaml
 
 BASE = """\

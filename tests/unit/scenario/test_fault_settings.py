@@ -3,14 +3,15 @@
 import json
 
 import pytest
+from tests.shared.plan_text import plan_text
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import PointTrigger, Trigger
-from edgebed.planning.describe import as_dict, as_text, describe_plan
-from edgebed.planning.describe_faults import fault_rows, fault_table, nodes_text, steps_text
 from edgebed.planning.fault_warnings import fault_mechanism_warnings, fault_warnings
 from edgebed.planning.link_warnings import check_links
 from edgebed.planning.planning import plan_trials
+from edgebed.reports.plan.description import as_dict, describe_plan
+from edgebed.reports.plan.faults import fault_grid, fault_rows, nodes_text, steps_text
 from edgebed.scenario.load import resolved_yaml
 
 FAULTY = """\
@@ -167,11 +168,11 @@ def test_packets_cannot_be_lost_by_a_fault_either_where_nothing_can_lose_them(lo
 def test_every_fault_is_shown_with_when_what_and_whom(plan):
     """Nodes of one entry together, and those by chance with the number to be expected."""
     text = FAULTY.replace(f"  - {HUB}\n", ALL)
-    head, rows = fault_table(list(fault_rows(plan(text=text))))
-    shown = {row[0]: row[1:] for row in rows}
+    grid = fault_grid(list(fault_rows(plan(text=text))))
+    shown = {row[0]: row[1:] for row in grid.rows}
 
-    assert head == ("fault", "when", "what", "nodes")
-    assert len(rows) == 17
+    assert grid.head == ("fault", "when", "what", "nodes")
+    assert len(grid.rows) == 17
     assert shown["freeze-2"] == ("after-push, 0.4 % of them", "freeze", "phones-0..7, hub-0..1; about 4 in all")
     assert shown["in-the-middle"] == ("during-pull 12", "kill", "hub-1")
     assert shown["restart-4"] == ("at update 500", "kill, launch after 2s", "server")
@@ -190,7 +191,7 @@ def test_the_text_and_the_json_of_a_plan_have_the_faults(load):
     """The same facts for people and for programs: there every moment has its row."""
     (planned,) = plan_trials(load(FAULTY + ALL))
     description = describe_plan(planned, runtime="simulation")
-    text, rows = as_text(description), json.loads(json.dumps(as_dict(description)))["faults"]
+    text, rows = plan_text(description), json.loads(json.dumps(as_dict(description)))["faults"]
 
     assert "When a node has failed: it is restarted after 3s, and the server is told at once." in text
     assert all(any(line.startswith(f"{row['name']} ") for line in text.splitlines()) for row in rows)
@@ -210,7 +211,7 @@ def test_a_plan_without_faults_says_nothing_of_them(load):
     """A line that is always there is not read."""
     (planned,) = plan_trials(load(FAULTY.replace(f"faults:\n  - {HUB}\n", "")))
 
-    assert "failed" not in as_text(describe_plan(planned, runtime="simulation"))
+    assert "failed" not in plan_text(describe_plan(planned, runtime="simulation"))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +240,7 @@ def test_without_a_number_of_updates_nothing_is_to_be_expected(plan):
 def test_many_moments_and_many_nodes_are_shown_in_short(plan):
     """The first and the last of the moments; some of the nodes, and how many there are."""
     rows = list(fault_rows(plan("faults=[{churn: 30, at: 5s, for: 40s, absent: 2s}]")))
-    ((_, when, what, whom),) = fault_table(rows)[1]
+    ((_, when, what, whom),) = fault_grid(rows).rows
 
     assert when.startswith(f"{rows[0].when} ... ")
     assert when.endswith(f"{rows[-1].when.removeprefix('at ')}, 20 times")

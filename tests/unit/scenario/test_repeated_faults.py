@@ -3,9 +3,10 @@
 import json
 
 import pytest
+from tests.shared.plan_text import plan_text
 
-from edgebed.planning.describe import as_dict, as_text, describe_plan
 from edgebed.planning.planning import plan_trials
+from edgebed.reports.plan.description import as_dict, describe_plan
 from edgebed.scenario.load import resolved_yaml
 
 BASE = """\
@@ -78,7 +79,7 @@ def test_the_plan_says_how_often_and_the_resolved_form_is_the_same(load):
     described = describe_plan(planned)
     (row, *_) = json.loads(json.dumps(as_dict(described)))["faults"]
 
-    assert "at 10m, then every 10m: 2 times, the last at 20m" in as_text(described)
+    assert "at 10m, then every 10m: 2 times, the last at 20m" in plan_text(described)
     assert row["every_s"] == 600.0
     assert plan_trials(load(resolved_yaml(scenario)))[0].plan.faults == planned.plan.faults
 
@@ -87,7 +88,7 @@ def test_the_plan_says_who_is_hit_when_at_the_first_few_moments(load):
     """Where each time draws its nodes anew; the others are in the sum."""
     (planned,) = plan_trials(load(BASE % REBOOT.replace("every: 10m", "every: 2m")))
     moments = [f"{fault.node} at {10 + 2 * k}m" for k, fault in enumerate(planned.plan.faults)]
-    (line,) = (line for line in as_text(describe_plan(planned)).splitlines() if "launch after" in line)
+    (line,) = (line for line in plan_text(describe_plan(planned)).splitlines() if "launch after" in line)
 
     assert f"{'; '.join(moments[:4])}; ..., in all " in line
     assert moments[4] not in line

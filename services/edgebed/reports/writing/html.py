@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from edgebed.reports.writing.chart_data import POINTS_MAX
 from edgebed.reports.writing.drawing import PALETTE, SIZE, Chart
-from edgebed.reports.writing.page import SHADES, Bars, Grid, Page, Span, Text, plain, shade_of, shown, spans
+from edgebed.reports.writing.page import SHADES, Bars, Page, Span, Text, grids_in, plain, shade_of, shown, spans
 
 SHORT_MAX = 16
 """Number of characters up to which a cell is not broken, such as a number with its unit."""
@@ -58,7 +58,7 @@ def order(text: Text) -> Markup:
 
 def has_script(page: Page) -> bool:
     """Whether anything on the page answers to a reader: a chart or a table to be sorted."""
-    return bool(page.charts) or any(isinstance(part, Grid) and part.is_sortable for part in page.parts)
+    return bool(page.charts) or any(grid.is_sortable for grid in grids_in(page.parts))
 
 
 def prose(markdown: str) -> Markup:

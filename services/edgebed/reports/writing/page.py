@@ -229,3 +229,12 @@ def charts_in(parts: Iterable[Part]) -> "Iterator[Chart]":
             yield from part.charts if not part.folder else ()
         elif isinstance(part, Section):
             yield from charts_in(part.parts)
+
+
+def grids_in(parts: Iterable[Part]) -> Iterator[Grid]:
+    """All tables of the parts and of what is in them."""
+    for part in parts:
+        if isinstance(part, Grid):
+            yield part
+        elif isinstance(part, Section):
+            yield from grids_in(part.parts)

@@ -1,31 +1,28 @@
 """What a plan will do, before it does it: every node, the totals against this machine, and what to be warned of.
 
-`describe_plan` gathers the facts, `as_text` and `as_dict` show them. The bytes of a push are those of an example: the
-method's own compression, applied to a random gradient.
+The bytes of a push are those of an example: the method's own compression, applied to a random gradient.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.planned.hosts import HostPlan
-from edgebed.core.quantities import bytes_text, largest_share, percent_text
+from edgebed.core.quantities import largest_share
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
-from edgebed.core.units import format_duration, format_memory
+from edgebed.core.units import format_duration
 from edgebed.emulation.calibration import warnings_here
 from edgebed.emulation.means import Mechanisms, caps_memory, has_cgroups, mechanisms_of
 from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.deadlines import random_push
-from edgebed.planning.describe_faults import FaultRow, fault_rows, fault_table
-from edgebed.planning.describe_links import LinkRow, link_rows, link_table
-from edgebed.planning.describe_shards import ShardRow, shard_rows, shard_table, step_text
-from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM, Need, container_bytes, needs_of, tight_forked
+from edgebed.planning.memory import Need, container_bytes, needs_of, tight_forked
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.virtual_time import speed_text, virtual_time_text
 from edgebed.planning.warnings import HostCapacity, capacities, warnings_of
-
-NOTHING = "-"
+from edgebed.reports.plan.faults import FaultRow, fault_rows
+from edgebed.reports.plan.links import LinkRow, link_rows
+from edgebed.reports.plan.shards import ShardRow, shard_rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +112,9 @@ class Description:
     durability: str
     """Where a server goes on that is started anew."""
     most_frequent: tuple[int, float] | None
-    """The test set's most frequent class, and its share: the accuracy of who always says it."""
+    """The test set's most frequent class, and its share: what who always says it comes to."""
+    headline: str
+    """The measure of the task that results are told by."""
     stop: tuple[str, ...]
     expectations: tuple[str, ...]
     virtual_time: str
@@ -171,6 +170,7 @@ def describe_plan(
         on_failure=_on_failure(plan),
         durability=_durability(plan, runtime),
         most_frequent=largest_share(plan.evaluator.label_counts),
+        headline=plan.headline.words,
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
         virtual_time=virtual_time_text(plan) if TRAITS[runtime].is_virtual else "",
@@ -189,65 +189,6 @@ def as_dict(description: Description) -> dict[str, Any]:
     return asdict(description)
 
 
-def as_text(description: Description) -> str:
-    """The description for a terminal: a table of the nodes, then the totals and warnings, a line each."""
-    d = description
-    parts = ", ".join(f"{kind.replace('_', ' ')} {settings['name']}" for kind, settings in d.parts.items())
-    lines = [f"Trial {d.trial}: {d.method} ({parts})", f"Task: {d.model} on {d.data}", ""]
-    head = (
-        "node",
-        "class",
-        *(("host",) if d.hosts else ()),
-        "cpus",
-        "memory",
-        "speed",
-        "waiting",
-        "examples",
-        "labels",
-    )
-    lines += _table(head, [_cells(row) for row in d.nodes])
-    if d.hosts:
-        rows = [_host_cells(row) for row in d.hosts]
-        lines += ["", *_table(("host", "engine", "nodes", "cpus", "of cores", "memory", "of memory"), rows)]
-    if d.shards:
-        lines += ["", *_table(*shard_table(d.shards)), step_text(d.step_s or 0.0, d.step_under_caps_s or 0.0)]
-    if d.links:
-        lines += ["", *_table(*link_table(d.links)), f"Links are held by {d.links_held_by}."]
-    if d.faults:
-        lines += ["", *_table(*fault_table(d.faults)), f"When a node has failed: {d.on_failure}."]
-    cores = "core" if d.cpus == 1 else "cores"
-    has_cpus, has_bytes = sum(each.cpus for each in d.machines), sum(each.memory_bytes for each in d.machines)
-    lines += [
-        "",
-        f"Workers: {d.num_workers} with {d.examples:,} of {d.examples_total:,} examples",
-        f"Caps: {d.cpus:g} {cores} of {has_cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(has_bytes)}",
-        *_uncapped(d.nodes),
-        f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)}{'' if d.shards else ' a pull'}",
-        *([] if d.shards else [f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"]),
-        f"A new server goes on {d.durability}",
-    ]
-    if d.most_frequent:
-        label, share = d.most_frequent
-        lines.append(
-            f"Most frequent class of the test set: {label}, accuracy of always saying it: {percent_text(share)}"
-        )
-    lines.append(f"Stop: {', or '.join(d.stop)}")
-    lines += [f"Expected: {expectation}" for expectation in d.expectations]
-    lines += [f"Virtual time: {d.virtual_time}"] * bool(d.virtual_time)
-    lines += [f"Warning: {warning}" for warning in d.warnings]
-    return "\n".join(lines)
-
-
-def _uncapped(nodes: Sequence[NodeRow]) -> Iterator[str]:
-    sizes = [node.container_bytes for node in nodes if node.container_bytes and node.memory_bytes is None]
-    if sizes:
-        least, most = format_memory(min(sizes)), format_memory(max(sizes))
-        yield (
-            f"Containers of nodes without a memory cap may use {least if least == most else f'{least} to {most}'}: "
-            f"{UNCAPPED_ROOM} times what the node needs, {format_memory(UNCAPPED_BYTES_MIN)} at least"
-        )
-
-
 def waiting_text(waiting: Waiting) -> str:
     """A pause as a scenario writes it, without brackets."""
     if waiting.distribution == "exponential":
@@ -255,17 +196,6 @@ def waiting_text(waiting: Waiting) -> str:
     if waiting.distribution == "uniform":
         return f"uniform {format_duration(waiting.low_s)}..{format_duration(waiting.high_s)}"
     return format_duration(waiting.low_s)
-
-
-def labels_text(counts: Sequence[int]) -> str:
-    """The labels that occur, neighbours joined: `0-3 7`."""
-    runs: list[list[int]] = []
-    for label, count in enumerate(counts):
-        if count and runs and runs[-1][1] == label - 1:
-            runs[-1][1] = label
-        elif count:
-            runs.append([label, label])
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs) or NOTHING
 
 
 def _row(node: NodePlan, need: Need | None) -> NodeRow:
@@ -313,8 +243,8 @@ def _stops(plan: Plan) -> Iterator[str]:
         yield f"{plan.stop_updates:,} updates" + (f" ({passes:.3g} passes through the data)" if passes else "")
     if plan.stop_time_s is not None:
         yield format_duration(plan.stop_time_s)
-    if plan.stop_accuracy is not None:
-        yield f"accuracy {plan.stop_accuracy:g}{f', mean of {plan.stop_window}' if plan.stop_window > 1 else ''}"
+    if level := plan.stop_level:
+        yield f"{level.measure} {level.value:g}{f', mean of {level.window}' if level.window > 1 else ''}"
 
 
 def _expectations(plan: Plan) -> Iterator[str]:
@@ -346,37 +276,3 @@ def _host_row(host: HostPlan, plan: Plan) -> HostRow:
         cores=host.cores,
         has_memory_bytes=host.memory_bytes,
     )
-
-
-def _host_cells(row: HostRow) -> tuple[str, ...]:
-    return (
-        row.host,
-        row.engine,
-        f"{row.nodes}",
-        f"{row.cpus:g}",
-        NOTHING if row.cores is None else f"{row.cores}",
-        bytes_text(row.memory_bytes) if row.memory_bytes else NOTHING,
-        NOTHING if row.has_memory_bytes is None else bytes_text(row.has_memory_bytes),
-    )
-
-
-def _cells(row: NodeRow) -> tuple[str, ...]:
-    worker = row.role == "worker"
-    return (
-        row.node,
-        row.device_class,
-        *([row.host] if row.host else []),
-        NOTHING if row.cpus is None else f"{row.cpus:g}",
-        NOTHING if row.memory_bytes is None else format_memory(row.memory_bytes),
-        row.device or NOTHING,
-        row.waiting if worker else NOTHING,
-        f"{row.examples:,}" if row.examples else NOTHING,
-        labels_text(row.label_counts),
-    )
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    """Columns as wide as their widest cell."""
-    lines = [head, *rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    return ["  ".join(map(str.ljust, line, widths)).rstrip() for line in lines]

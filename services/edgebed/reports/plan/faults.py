@@ -7,6 +7,7 @@ from edgebed.core.actions import TAKES_AWAY
 from edgebed.core.plan import FaultPlan, FaultStep, Plan, Trigger
 from edgebed.core.quantities import count_text, number_text
 from edgebed.core.units import format_duration
+from edgebed.reports.writing.page import Grid
 from edgebed.roles.control.fault_text import change_text, trigger_text
 
 TIMES_MAX = 4
@@ -47,14 +48,13 @@ def fault_rows(plan: Plan) -> Iterator[FaultRow]:
         )
 
 
-def fault_table(rows: Sequence[FaultRow]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and cells for a terminal: a line for each entry of the scenario, however many moments it has."""
+def fault_grid(rows: Sequence[FaultRow]) -> Grid:
+    """A line for each entry of the scenario, however many moments it has."""
     entries: dict[tuple[str, str], list[FaultRow]] = {}  # rows of an entry are in the order of their moments
     for row in rows:
         entries.setdefault((row.name, row.what), []).append(row)
-    return ("fault", "when", "what", "nodes"), [
-        (name, _times(group), what, _whom(group)) for (name, what), group in entries.items()
-    ]
+    cells = [(name, _times(group), what, _whom(group)) for (name, what), group in entries.items()]
+    return Grid(("fault", "when", "what", "nodes"), cells)
 
 
 def when_text(trigger: Trigger) -> str:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from edgebed.core.framing import wire_bytes
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.planned.link import LinkPlan, impairments_text
-from edgebed.core.quantities import number_text, seconds_text
+from edgebed.core.quantities import UNMEASURED, number_text, seconds_text
 from edgebed.core.units import format_duration, format_rate
 from edgebed.emulation.conditions import LinkState
 from edgebed.planning.link_warnings import Direction, moments, rate_of, rate_text
+from edgebed.reports.writing.page import Grid
 
 UNLIMITED = "no limit"
-NOT_ASKED = "-"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,10 +46,10 @@ def link_rows(plan: Plan, model_bytes: int, push_bytes: int) -> Iterator[LinkRow
         )
 
 
-def link_table(rows: Sequence[LinkRow]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and cells of the table of links for a terminal."""
+def link_grid(rows: Sequence[LinkRow]) -> Grid:
+    """A line for each class that has a link, with the server's."""
     head = ("class", "link", "full model down", "push up")
-    return head, [(row.device_class, row.link, *_times_texts(row)) for row in rows]
+    return Grid(head, [(row.device_class, row.link, *_times_texts(row)) for row in rows])
 
 
 def link_text(link: LinkPlan) -> str:
@@ -111,6 +111,6 @@ def _times_texts(row: LinkRow) -> tuple[str, str]:
 
 def _range_text(range_s: tuple[float, float] | None, *, in_ms: bool) -> str:
     if range_s is None:
-        return NOT_ASKED
+        return UNMEASURED
     least, most = (f"{number_text(1000 * time_s)} ms" if in_ms else seconds_text(time_s) for time_s in range_s)
     return least if least == most else f"{least}..{most}"

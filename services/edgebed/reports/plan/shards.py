@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import bytes_text, number_text
 from edgebed.planning.partition import LayerPartition
+from edgebed.reports.writing.page import Grid
 
 SAME = 0.02
 """Relative difference up to which two step times are shown as one."""
@@ -48,10 +49,9 @@ def shard_rows(plan: Plan, partition: LayerPartition | None) -> list[ShardRow]:
     return rows
 
 
-def shard_table(rows: Sequence[ShardRow]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """Head and cells of the table of shards for a terminal."""
-    head = ("shard", "layers", "weights", "computes a step in", "keeps")
-    return head, [
+def shard_grid(rows: Sequence[ShardRow]) -> Grid:
+    """A line for each shard, from the bottom."""
+    cells = [
         (
             row.node,
             f"{row.layers[0]}" if row.layers[0] == row.layers[1] else f"{row.layers[0]}..{row.layers[1]}",
@@ -61,6 +61,7 @@ def shard_table(rows: Sequence[ShardRow]) -> tuple[tuple[str, ...], list[tuple[s
         )
         for row in rows
     ]
+    return Grid(("shard", "layers", "weights", "computes a step in", "keeps"), cells)
 
 
 def step_text(step_s: float, step_under_caps_s: float) -> str:
