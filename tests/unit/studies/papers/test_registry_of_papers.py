@@ -14,7 +14,7 @@ from edgebed.studies.papers.registry import find_paper, papers
 SCENARIOS = Path(__file__).parents[4] / "scenarios"
 
 
-@pytest.mark.parametrize("paper", map(find_paper, papers()), ids=lambda paper: paper.name)
+@pytest.mark.parametrize("paper", [*map(find_paper, papers())], ids=lambda paper: paper.name)
 def test_every_paper_is_declared_without_mistakes(paper: Paper) -> None:
     """No two rows of a table have one label, and its scenario files hold nothing that its page does not show."""
     assert paper.mistakes == ()
