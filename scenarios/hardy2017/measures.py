@@ -11,7 +11,7 @@ import numpy as np
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.registry import configure
 from edgebed.studies.finished import FinishedTrial
-from edgebed.studies.measures import CostToAccuracy, best_accuracy, reach
+from edgebed.studies.measures import CostToLevel, best_average, reach
 from edgebed.studies.papers import measuring
 from edgebed.studies.papers.measure import Measure
 
@@ -68,8 +68,8 @@ def ingress_to_target(cell: str, encoding: Encoding) -> Measure:
 def ingress_to_best(cell: str, encoding: Encoding, *, below_points: float) -> Measure:
     """A measure: bytes until the moving average is so close to its best; None without an evaluation."""
 
-    def reached(trial: FinishedTrial) -> CostToAccuracy | None:
-        best = best_accuracy(trial.evaluations, WINDOW)
+    def reached(trial: FinishedTrial) -> CostToLevel | None:
+        best = best_average(trial.evaluations, WINDOW)
         return None if best is None else reach(trial.evaluations, best - below_points / 100, WINDOW)
 
     return measuring.reached_by(cell, reached, lambda trial, found: encoding.ingress(trial, found.updates))

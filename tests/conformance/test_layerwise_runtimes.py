@@ -160,8 +160,8 @@ def test_the_squared_loss_is_that_of_one_process() -> None:
     found = trial("simulation", "squared")
     np.testing.assert_array_equal(found.checkpoint(), trained_whole("squared"))
 
-    assert found.summary.final_loss is not None
-    assert 0.0 < found.summary.final_loss < 0.9  # that of equal scores
+    assert found.summary.final["loss"] is not None
+    assert 0.0 < found.summary.final["loss"] < 0.9  # that of equal scores
     assert (found.series.updates.loss <= 2.0).all()
 
 
@@ -225,7 +225,7 @@ def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
     found = trial(runtime, method)
 
     assert found.summary.shards.steps_min == STEPS
-    assert found.summary.final_accuracy is not None
+    assert found.summary.final["accuracy"] is not None
     assert found.summary.accounting.problems == ()
     assert (found.summary.shards.steps_begun, found.summary.shards.steps_lost) == (len(SHARDS) * STEPS, 0)
     assert found.series.evaluations.version.tolist() == [0, 20, STEPS]

@@ -113,8 +113,8 @@ def test_every_method_trains_and_every_update_is_accounted_for(runtime: str, nam
     assert (books.total.applied, books.total.unexplained) == (UPDATES, 0)
     assert updates.version.tolist() == list(range(1, UPDATES + 1))
     if not name.startswith("moving"):  # of three examples there is little to learn
-        assert trial.series.final_accuracy is not None
-        assert trial.series.final_accuracy > 0.3
+        assert trial.series.evaluations.final_value is not None
+        assert trial.series.evaluations.final_value > 0.3
         assert (books.total.refused.keys() | {"finished"}) == {"finished"}
         for worker in {life.worker for life in books.lives}:
             steps = [
@@ -150,7 +150,7 @@ def test_rounds_leave_the_same_weights_in_every_runtime(runtime: str, name: str)
     expected, found = trials("simulation")[name], trials(runtime)[name]
 
     np.testing.assert_array_equal(expected.checkpoint(), found.checkpoint())
-    assert expected.series.final_accuracy == found.series.final_accuracy
+    assert expected.series.evaluations.final_value == found.series.evaluations.final_value
     for worker in range(WORKERS):
         assert pushes_of(expected, f"edge-{worker}") == pushes_of(found, f"edge-{worker}")
 

@@ -94,7 +94,7 @@ def test_one_worker_pushes_equal_bytes_and_leaves_equal_weights(runtime: str) ->
     for column in ("version", "step", "base", "staleness", "entries", "bits", "bytes", "loss"):
         assert getattr(expected.series.updates, column).tolist() == getattr(found.series.updates, column).tolist()
     assert np.array_equal(expected.checkpoint(), found.checkpoint())
-    assert expected.series.final_accuracy == found.series.final_accuracy
+    assert expected.series.evaluations.final_value == found.series.evaluations.final_value
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
@@ -143,8 +143,8 @@ def test_every_method_trains_in_simulation_and_in_processes(runtime: str, method
     """300 updates have twice the accuracy of chance at least; staleness is what the number of workers makes it."""
     found = trial(runtime, f"method={method}", "evaluation.every=150 updates")
 
-    assert found.series.final_accuracy is not None
-    assert found.series.final_accuracy > 0.2
+    assert found.series.evaluations.final_value is not None
+    assert found.series.evaluations.final_value > 0.2
     assert found.series.updates.staleness.mean() == pytest.approx(3, abs=1)
 
 

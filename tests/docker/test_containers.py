@@ -123,7 +123,7 @@ def test_a_node_has_its_caps_and_no_more_rights_than_it_needs(engine, tmp_path, 
 
     (trial,) = run.trials.values()
     assert trial.summary.outcome == "completed"
-    assert trial.series.final_accuracy is not None
+    assert trial.series.evaluations.final_value is not None
     assert trial.checkpoint().size
     assert (run.path / "adacomp" / "logs" / "edge-0.log").read_text()
     (secret,) = secrets

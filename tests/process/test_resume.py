@@ -53,7 +53,7 @@ def is_one_trial(run, lives: int = 2) -> None:
 
     trial = load(run.path).trials["adacomp"]
     assert trial.summary.outcome == "completed"
-    assert trial.summary.final_accuracy is not None
+    assert trial.summary.final["accuracy"] is not None
     final = read_checkpoint(trial.folder.final_checkpoint)
     assert final.version == UPDATES
     assert np.isfinite(final.theta).all()

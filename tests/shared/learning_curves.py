@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
-from evaluated import evaluations
+from evaluated import MEASURES, evaluations
 from numpy.typing import NDArray
 
 from edgebed.journal.summary import TrialSummary
@@ -21,6 +21,8 @@ def learned(
     versions, curve = np.asarray(version), np.asarray(accuracy, np.float64)
     return FinishedTrial(
         plan=None,  # type: ignore[arg-type]  # no measure of accuracies reads it
-        summary=msgspec.structs.replace(SUMMARY, updates=int(versions[-1]), final_accuracy=float(curve[-1])),
+        summary=msgspec.structs.replace(
+            SUMMARY, updates=int(versions[-1]), measures=MEASURES, final={"accuracy": float(curve[-1])}
+        ),
         evaluations=evaluations(versions, curve),
     )

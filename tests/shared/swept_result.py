@@ -2,6 +2,7 @@
 
 import itertools
 
+from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.studies.sweep.costs import Costs, GradientCost
 from edgebed.studies.sweep.points import Point, axes_of
 from edgebed.studies.sweep.swept import PointResult, SweepResult, WinAt, break_even_rows
@@ -27,7 +28,7 @@ def swept(over: dict[str, list[str]], *, seeds: int = 1) -> SweepResult:
         points[Point(method, values)] = PointResult(
             point=method, method=method, values=named, command=f"edgebed run {method}",
             seeds=tuple(of_seeds), reached=0 if bits is None else seeds,
-            updates=None if bits is None else 400.0, best_accuracy=0.9, final_accuracy=0.85,
+            updates=None if bits is None else 400.0, best=0.9, final=0.85,
             gives_up=600, spacing=0.1, times=times, traffic={} if bits is None else dict.fromkeys(of_seeds, bits / 8),
             time_s=Spread.of(list(times.values())) if times else None,
             ingress_bytes=took, egress_bytes=took, traffic_bytes=took, cpu_s=took and Spread.of([rest_s]),
@@ -43,7 +44,7 @@ def swept(over: dict[str, list[str]], *, seeds: int = 1) -> SweepResult:
         )
         wins.append(WinAt(values=dict(zip(over, values, strict=True)), time=time, traffic=traffic))
     return SweepResult(
-        scenario="tiny-sweep", question="Which of them wins?", accuracy=0.8, window=3, methods=METHODS,
+        scenario="tiny-sweep", question="Which of them wins?", measure=ACCURACY, value=0.8, window=3, methods=METHODS,
         axes={axis.key: axis.values for axis in axes}, seeds=seeds, points=tuple(points.values()), wins=tuple(wins),
         break_even=tuple(break_even_rows(axes, METHODS, points)), runs=(),
         costs=Costs(

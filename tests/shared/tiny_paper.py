@@ -22,7 +22,7 @@ from edgebed.studies.papers.paper import AtLeast, Cell, Curve, Never, Paper, Row
 
 
 def last(cell):
-    return lambda trials: 100 * trials[cell].summary.final_accuracy
+    return lambda trials: 100 * trials[cell].summary.final["accuracy"]
 
 
 PAPER = Paper(

@@ -59,7 +59,7 @@ def test_a_run_that_diverged_is_over(run: Run, tmp_path: Path) -> None:
     wild, tame = run.summary.trials
 
     assert (wild.outcome, wild.updates, tame.outcome, run.exit_code) == ("diverged", 20, "completed", 1)
-    assert wild.final_accuracy is not None
+    assert wild.final
     assert not run.can_be_resumed
     with pytest.raises(ScenarioError, match="is complete: there is nothing to resume"):
         edgebed.resume(run.path)

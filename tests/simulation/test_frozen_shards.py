@@ -38,7 +38,7 @@ def test_who_is_frozen_keeps_its_weights_and_the_others_learn(tmp_path: Path, me
 
     np.testing.assert_array_equal(found.checkpoint()[:lower], begun[:lower])
     assert not np.array_equal(found.checkpoint()[lower:], begun[lower:])
-    assert found.summary.best_accuracy > 0.3
+    assert found.summary.best["accuracy"] > 0.3
 
 
 def test_nobody_is_frozen_who_is_no_worker(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_a_class_and_a_function_of_a_script_are_model_and_data(tmp_path, process
     lines = output_of(
         f"{OWN}\nrun = edgebed.run(scenario(), runtime='simulation', processes={processes})\n"
         "trial = run.trials['asgd']\n"
-        "print(trial.summary.final_accuracy > 0.6, type(trial.model()).__name__, sorted(run.manifest['own_code']))",
+        "print(trial.summary.final['accuracy'] > 0.6, type(trial.model()).__name__, sorted(run.manifest['own_code']))",
         tmp_path,
     )
 

@@ -139,7 +139,7 @@ def test_totals_are_those_of_the_journal(run: Run, whole: Replayed, prometheus: 
             "edgebed_ps_update_bytes_total": trial.summary.server.ingress_bytes,
             "edgebed_run_update_bytes_total": trial.summary.server.ingress_bytes,
             "edgebed_ps_updates_total": trial.summary.updates + trial.summary.refused,
-            "edgebed_model_accuracy_ratio": trial.summary.final_accuracy,
+            "edgebed_model_accuracy_ratio": trial.summary.final["accuracy"],
             "edgebed_ps_update_staleness_versions_count": trial.summary.updates,
             # of the killed worker's last push its round makes an update when it is no more
             "edgebed_worker_iterations_total": trial.summary.updates - (name == "rounds"),

@@ -8,6 +8,7 @@ from quick_runs import run as run_quickly
 
 import edgebed
 from edgebed.core.errors import ScenarioError
+from edgebed.core.measures.task import Level
 from edgebed.journal.overview import overview_of
 from edgebed.journal.run_folder import RunFolder, TrialFolder
 from edgebed.roles.control.controller import ResumedTrial
@@ -137,7 +138,7 @@ def test_the_accuracy_of_a_sweep_outlasts_the_resolved_scenario(broken: RunFolde
     assert folder.path != broken.path
     (trial,) = edgebed.resume(folder.path).trials.values()
 
-    assert (trial.summary.outcome, trial.plan.sweep_accuracy, trial.plan.sweep_window) == ("completed", 0.3, 3)
+    assert (trial.summary.outcome, trial.plan.sweep_level) == ("completed", Level("accuracy", 0.3, 3))
 
 
 def test_the_plan_has_to_be_the_same(broken: RunFolder) -> None:

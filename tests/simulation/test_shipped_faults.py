@@ -42,7 +42,7 @@ def about_half_of_the_fleet_freezes_and_the_others_make_up_for_it(trials):
     assert 4 <= len(frozen) <= 12
     assert freezing.summary.updates == living.summary.updates == 2000
     assert freezing.summary.time_s > 1.3 * living.summary.time_s
-    assert freezing.summary.final_accuracy > living.summary.final_accuracy - 0.02
+    assert freezing.summary.final["accuracy"] > living.summary.final["accuracy"] - 0.02
 
 
 def three_speeds_share_the_updates_as_their_rates_say(trials):
@@ -102,7 +102,7 @@ def a_killed_server_goes_on_from_its_checkpoints(trials):
     assert restored == [600, 1400]
     assert killed.summary.updates == living.summary.updates == 2000
     assert 200 <= killed.summary.server.updates_lost <= 240
-    assert killed.summary.final_accuracy > living.summary.final_accuracy - 0.02
+    assert killed.summary.final["accuracy"] > living.summary.final["accuracy"] - 0.02
     logged = trials["logged"]
     assert [each.version for _, _, each in logged.events() if isinstance(each, records.Restored)] == [700, 1500]
     assert (logged.summary.updates, logged.summary.server.updates_lost) == (2000, 0)

@@ -29,7 +29,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "resume": ("edgebed resume quickstart",),
     "validate": ("edgebed validate scenario.yaml", "edgebed validate scenario.yaml --json"),
     "plan": ("edgebed plan two-classes --runtime docker", "edgebed plan two-classes --output plan.html"),
-    "ls": ("edgebed ls", "edgebed ls quickstart fleet.edge.count=8 --sort accuracy"),
+    "ls": ("edgebed ls", "edgebed ls quickstart fleet.edge.count=8 --sort best"),
     "show": ("edgebed show quickstart", "edgebed show quickstart/0003 -v"),
     "report": ("edgebed report latest", "edgebed report quickstart --figures figures"),
     "watch": ("edgebed watch latest",),

@@ -44,7 +44,7 @@ Sort = Annotated[
     str,
     typer.Option(
         metavar="ORDER",
-        help="Order: name, started (newest first), accuracy (best first), time (shortest first), size (largest first), "
+        help="Order: name, started (newest first), best (the best first), time (shortest first), size (largest first), "
         "or result.",
     ),
 ]
@@ -252,18 +252,18 @@ def _write_indexes(folders: "Sequence[RunFolder]") -> None:
 
 def _runs_grid(rows: "Sequence[RunOverview]") -> "Grid":
     """One line a run."""
-    from edgebed.core.quantities import local_text, percent_text
+    from edgebed.core.quantities import UNMEASURED, local_text
     from edgebed.reports.writing.page import Grid
 
-    head = ("run", "started", "runtime", "trials", "changed", "note", "accuracy", "size", "result")
+    head = ("run", "started", "runtime", "trials", "changed", "note", "best", "size", "result")
     cells = [
         (
             row.name, local_text(row.started), row.runtime, ", ".join(row.trials), ", ".join(row.changed),
-            _short(row.note), percent_text(row.best_accuracy), bytes_text(row.disk_bytes), row.badge,
+            _short(row.note), row.best.best_text if row.best else UNMEASURED, bytes_text(row.disk_bytes), row.badge,
         )
         for row in rows
     ]  # fmt: skip
-    given_up = ("trials", "runtime", "started", "size", "accuracy")
+    given_up = ("trials", "runtime", "started", "size", "best")
     cut = "changed" if any(row.changed for row in rows) else "trials"
     return Grid(head, cells, dispensable=given_up, flexible=cut).without_empty_columns()
 
@@ -275,6 +275,6 @@ def _short(note: str) -> str:
 def _row_dict(row: "RunOverview") -> dict[str, object]:
     """A run of the list for programs."""
     told = {"started": row.started, "runtime": row.runtime, "trials": ", ".join(row.trials), "result": row.result}
-    figures = {"best_accuracy": row.best_accuracy, "disk_bytes": row.disk_bytes}
+    figures = {"best": row.best.best if row.best else {}, "disk_bytes": row.disk_bytes}
     own = {"changed": list(row.changed), "note": row.note}
     return {"run": row.name, **told, "conditions": row.conditions, "badge": row.badge, **own, **figures}

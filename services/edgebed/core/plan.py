@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from edgebed.core.actions import Action
-from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.task import Level, TaskMeasure
 from edgebed.core.planned.device_core import Core
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.planned.link import LinkChange, LinkPlan
@@ -434,12 +434,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """server, evaluator, what serves shards, then the workers in order of class and index."""
     stop_updates: int | None = None
     stop_time_s: float | None = None
-    stop_accuracy: float | None = None
-    stop_window: int = 1
-    """Evaluations whose mean must reach that accuracy."""
-    sweep_accuracy: float | None = None
-    """Accuracy at which runs of the scenario's sweep end; None: it has none, or a trial stops at an accuracy itself."""
-    sweep_window: int = 1
+    stop_level: Level | None = None
+    """What the trial ends at when it is reached."""
+    sweep_level: Level | None = None
+    """Where runs of the scenario's sweep end; None: it has none, or the trial ends at a level itself."""
     join_deadline_s: float = 60.0
     """How long no node may start, join or become ready before continuing without those that are not ready (workers), or
     giving up (server, evaluator)."""
@@ -455,7 +453,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     check_s: float = 1.0
     """Time between checks: a node without a heartbeat in two in a row has failed; with the next one it is back."""
     expectations: tuple[tuple[str, str, float], ...] = ()
-    """(measure, comparison, bound), e.g. ("final_accuracy", ">=", 0.97)."""
+    """(measure, comparison, bound), e.g. ("final_loss", "<=", 0.3)."""
     expects_trusted: bool = False
     """Whether a live run fails if what was asked of links and caps did not hold."""
     security: Security = "plain"

@@ -66,13 +66,8 @@ def seconds_text(value: float | None) -> str:
     return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"
 
 
-def level_text(accuracy: float | None, window: int = 1) -> str:
-    """An accuracy that was asked for, with no more digits than it has, e.g. `97 % in the mean of 3 evaluations`."""
-    return UNMEASURED if accuracy is None else f"{100 * accuracy:.6g} %{mean_of_text(window)}"
-
-
 def mean_of_text(window: int) -> str:
-    """Words behind an accuracy that the mean of several evaluations must reach; empty for one."""
+    """Words behind a value that the mean of several evaluations must reach; empty for one."""
     return f" in the mean of {window} evaluations" if window > 1 else ""
 
 

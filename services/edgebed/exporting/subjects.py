@@ -7,7 +7,7 @@ import numpy as np
 
 from edgebed.core.actions import ACTIONS
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.measures.trial import MEASURES
+from edgebed.core.measures.trial import all_measures, meanings
 from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
@@ -23,7 +23,7 @@ FACTS = ("method", "outcome", "reason", "interface")
 def _trial(run: Run, trial: Trial) -> Filled:
     summary = next(each for each in run.summary.trials if each.trial == trial.name)
     verdict = summary.fidelity.verdict if summary.fidelity else None
-    measured = (*(getattr(summary, name) for name in FACTS), *map(summary.value, MEASURES))
+    measured = (*(getattr(summary, name) for name in FACTS), *map(summary.value, all_measures(_measures(run))))
     diverged = summary.diverged.text if summary.diverged else ""
     row = (run.summary.runtime, trial.plan.seed, verdict, summary.met, diverged, joined(summary.warnings), *measured)
     return [(value,) for value in row]
@@ -141,25 +141,32 @@ def _exchanges(_: Run, trial: Trial) -> Filled:
     return by_rows(rows, 5)
 
 
-TRIALS = ExportTable(
-    "trials",
-    "A row a trial: `summary.json` without what is nested there, which is in the other tables.",
-    (
-        Column("runtime", "text", "docker, process or simulation."),
-        Column("seed", "integer", "What all chance of the trial comes from."),
-        Column(
-            "verdict",
-            "text",
-            "Whether what was asked held: trusted, degraded or unknown; modelled in a simulation.",
+def _trials_table(measures: Iterable[TaskMeasure]) -> ExportTable:
+    """The table of trials whose tasks measure that."""
+    measures = tuple(measures)
+    told = meanings(measures)
+    return ExportTable(
+        "trials",
+        "A row a trial: `summary.json` without what is nested there, which is in the other tables.",
+        (
+            Column("runtime", "text", "docker, process or simulation."),
+            Column("seed", "integer", "What all chance of the trial comes from."),
+            Column(
+                "verdict",
+                "text",
+                "Whether what was asked held: trusted, degraded or unknown; modelled in a simulation.",
+            ),
+            Column("met", "yes or no", "It completed, and all its expectations that are judged are met."),
+            Column("diverged", "text", "What was not finite first, and at which node."),
+            Column("warnings", "text", "What a reader must know before trusting the numbers."),
+            *(Column(name, "text", "") for name in FACTS),
+            *(
+                Column(name, "integer" if each.is_whole else "number", told.get(name, ""))
+                for name, each in all_measures(measures).items()
+            ),
         ),
-        Column("met", "yes or no", "It completed, and all its expectations that are judged are met."),
-        Column("diverged", "text", "What was not finite first, and at which node."),
-        Column("warnings", "text", "What a reader must know before trusting the numbers."),
-        *(Column(name, "text", "") for name in FACTS),
-        *(Column(name, "integer" if each.is_whole else "number", "") for name, each in MEASURES.items()),
-    ),
-    _trial,
-)
+        _trial,
+    )
 
 
 def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
@@ -185,7 +192,7 @@ def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
     )
 
 
-EVALUATIONS = _evaluations_table(declared(()))
+TRIALS, EVALUATIONS = _trials_table(declared(())), _evaluations_table(declared(()))
 UPDATES = ExportTable(
     "updates",
     "A row an update that the server applied and that is in the final model. In layer-wise training the last shard's"
@@ -379,4 +386,6 @@ def tables_of(run: Run) -> tuple[ExportTable, ...]:
 
 def of_run(table: ExportTable, run: Run) -> ExportTable:
     """A table with the columns that this run has."""
+    if table is TRIALS:
+        return _trials_table(_measures(run))
     return _evaluations_table(_measures(run)) if table is EVALUATIONS else table

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.measures.trial import MEASURES
+from edgebed.core.measures.trial import all_measures
 from edgebed.exporting.curves import curves_of
 from edgebed.reports.run.report import report_page
 from edgebed.reports.writing.html import to_html
@@ -139,7 +139,7 @@ def _metrics(trial: Trial, summary: Any, start_s: float) -> Iterator[Any]:
     from mlflow.entities import Metric
 
     end_ms = _milliseconds(start_s + trial.series.last_t)
-    for name in MEASURES:
+    for name in all_measures(summary.measures):
         if (value := summary.value(name)) is not None:
             yield Metric(name, float(value), end_ms, summary.updates)
     for curve in curves_of(trial.series):

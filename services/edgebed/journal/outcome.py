@@ -15,7 +15,6 @@ The badge joins that to the conditions, those of the trial that fared worst: `me
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from edgebed.core.quantities import percent_text
 from edgebed.journal.summary import TrialSummary
 
 Tone = Literal["good", "bad", "unknown"]
@@ -63,16 +62,16 @@ def tone_of(exit_code: int, result: str, conditions: str) -> Tone:
 
 
 def outcome_text(summary: TrialSummary) -> str:
-    """How a trial ended, and whether its accounting closes; if before its final evaluation, with the last accuracy."""
+    """How a trial ended, and whether its accounting closes; before its final evaluation with what was measured last."""
     if unclosed := _unclosed([summary]):
         return f"{summary.outcome}, {UNCLOSED}: {_problem_text(unclosed[0])}"
     if summary.outcome == "diverged" and summary.diverged:
         return f"diverged at update {summary.diverged.update:,}: {summary.diverged.text} is not finite"
     reason = f": {summary.reason}" if summary.reason else ""
-    if summary.final_accuracy is not None or summary.last_accuracy is None:
+    if summary.final or not summary.last:
         return f"{summary.outcome}{reason}"
-    version = summary.last_accuracy_version or 0
-    return f"{summary.outcome}{reason}; accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
+    told = summary.headline.told(summary.last.get(summary.headline.name))
+    return f"{summary.outcome}{reason}; {told} at update {summary.last_version or 0:,}"
 
 
 def _exit_code(trials: Sequence[TrialSummary], not_begun: Sequence[str]) -> int:

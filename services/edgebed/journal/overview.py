@@ -10,8 +10,10 @@ from typing import Any
 import msgspec
 
 from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import ServerMeasures, ShardMeasures
 from edgebed.core.quantities import RESULTS as TRIAL_RESULTS
+from edgebed.core.quantities import UNMEASURED
 from edgebed.core.reading import read_json
 from edgebed.journal.run_folder import RunFolder
 
@@ -25,10 +27,21 @@ class TrialFigures(msgspec.Struct, frozen=True, kw_only=True):
     """A trial's key figures. None: not measured."""
 
     trial: str
-    best_accuracy: float | None = None
+    measures: tuple[TaskMeasure, ...] = ()
+    best: dict[str, float | None] = {}
     time_s: float | None = None
     server: ServerMeasures | None = None
     shards: ShardMeasures | None = None
+
+    @property
+    def best_value(self) -> float | None:
+        """The best value of the headline."""
+        return self.best.get(self.measures[0].name) if self.measures else None
+
+    @property
+    def best_text(self) -> str:
+        """The best value of the headline, as people read it."""
+        return self.measures[0].text(self.best_value) if self.measures else UNMEASURED
 
     @property
     def passed_bytes(self) -> int | None:
@@ -65,9 +78,19 @@ class RunOverview(msgspec.Struct, frozen=True, kw_only=True):
     """Why the manifest cannot be read."""
 
     @property
-    def best_accuracy(self) -> float | None:
-        """The best of all trials."""
-        return max((each.best_accuracy for each in self.figures if each.best_accuracy is not None), default=None)
+    def best(self) -> TrialFigures | None:
+        """The trial with the best headline, of those that have the first one's; None: nothing was measured."""
+        known = [each for each in self.figures if each.best_value is not None]
+        alike = [each for each in known if each.measures[0] == known[0].measures[0]]
+        values = [each.best_value or 0.0 for each in alike]
+        return alike[values.index(alike[0].measures[0].best(values))] if alike else None
+
+    @property
+    def rank(self) -> float | None:
+        """A number that is the greater the better the best trial is; None: nothing was measured."""
+        if self.best is None or self.best.best_value is None:
+            return None
+        return self.best.best_value if self.best.measures[0].better == "more" else -self.best.best_value
 
     @property
     def time_s(self) -> float | None:
@@ -129,7 +152,7 @@ def _summary_of(folder: RunFolder) -> _Summary:
 ORDERS: dict[str, tuple[Callable[[RunOverview], Any], bool]] = {
     "name": (lambda _: (), False),  # as they are found
     "started": (lambda run: run.started or None, True),
-    "accuracy": (lambda run: run.best_accuracy, True),
+    "best": (lambda run: run.rank, True),
     "time": (lambda run: run.time_s, False),
     "size": (lambda run: run.disk_bytes, True),
     "result": (lambda run: RESULTS.index(run.result) if run.result in RESULTS else None, False),

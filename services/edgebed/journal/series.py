@@ -141,9 +141,13 @@ class Evaluations:
         """What was measured of the last model; empty where the trial did not come to its final evaluation."""
         return {name: float(values[self.final][-1]) for name, values in self.measured.items() if self.final.any()}
 
+    def last(self) -> dict[str, float]:
+        """What was measured last; empty without any evaluation."""
+        return {name: float(values[-1]) for name, values in self.measured.items() if len(self)}
+
     def best(self) -> dict[str, float]:
         """The best value of each measure; empty without any evaluation."""
-        return {each.name: each.best(self.measured[each.name]) for each in self.measures if len(self)}
+        return {each.name: each.best(self.measured[each.name].tolist()) for each in self.measures if len(self)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.actions import BRINGS_BACK
-from edgebed.core.measures.trial import MEASURES, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
+from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.trial import MEASURES, OF_TASK, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import VERDICTS, largest_share
 from edgebed.core.records import ShardPhases, Traffic
@@ -52,7 +53,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     comparison: str
     bound: float
     measured: float | None
-    """The measured value; None where the trial has none, e.g. an accuracy without an evaluation."""
+    """The measured value; None where the trial has none, e.g. what the task measures without an evaluation."""
     met: bool | None
     """Whether the expectation was met; None: not judged, as the verdict of a simulation."""
 
@@ -68,6 +69,14 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
     where the journal breaks off running, if the run is in progress, else unfinished."""
     reason: str
     """Why the trial ended so."""
+    measures: tuple[TaskMeasure, ...] = ()
+    """What the task measures, the headline first."""
+    final: Mapping[str, float | None] = msgspec.field(default_factory=dict)
+    """What was measured of the last model, by measure; empty where the trial ended before its final evaluation."""
+    best: Mapping[str, float | None] = msgspec.field(default_factory=dict)
+    """The best single value of each measure; empty without an evaluation."""
+    last: Mapping[str, float | None] = msgspec.field(default_factory=dict)
+    """What was measured last, which is what is final in a trial that completed."""
     server: ServerMeasures | None = None
     """The numbers of workers that push to a parameter server; None where they have shards."""
     shards: ShardMeasures | None = None
@@ -94,12 +103,21 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
     for, and what was not finite in a trial that is not called diverged for it."""
 
     @property
+    def headline(self) -> TaskMeasure:
+        """The measure that results are told by."""
+        return self.measures[0]
+
+    @property
     def own(self) -> ServerMeasures | ShardMeasures | None:
         """The numbers of the trial's family."""
         return self.server or self.shards
 
     def value(self, measure: str) -> float | None:
         """A measure's value by its name; None where it was not measured, or is one of another family."""
+        of, _, name = measure.partition("_")
+        if of in OF_TASK and measure not in MEASURES:
+            measured: Mapping[str, float | None] = getattr(self, of)
+            return measured.get(name)
         parts = {"all": self, "server": self.server, "shards": self.shards}
         value: float | None = getattr(parts[MEASURES[measure].family], measure, None)
         return value
@@ -177,12 +195,12 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         last_update_s=float(updates.t[-1]) if num_updates else None,
         updates_per_s=num_updates / trained_s if trained_s else None,
         evaluations=len(evaluations),
-        final_accuracy=evaluations.of_last_model().get("accuracy"),
-        best_accuracy=evaluations.best().get("accuracy"),
+        measures=evaluations.measures,
+        final=evaluations.of_last_model(),
+        best=evaluations.best(),
+        last=evaluations.last(),
         most_frequent_class=most[1] if (most := largest_share(plan.evaluator.label_counts)) else None,
-        last_accuracy=float(evaluations.values[-1]) if len(evaluations) else None,
-        last_accuracy_version=int(evaluations.version[-1]) if len(evaluations) else None,
-        final_loss=evaluations.of_last_model().get("loss"),
+        last_version=int(evaluations.version[-1]) if len(evaluations) else None,
         diverged_at=first.update if first else None,
         diverged=first,
         server=None if is_sharded else _server(series, dict.fromkeys(workers, 0) | series.updates_by_worker),

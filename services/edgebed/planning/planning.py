@@ -128,9 +128,8 @@ class _Planner:
             nodes=planned_nodes.nodes(),
             stop_updates=trial.stop.updates,
             stop_time_s=trial.stop.time,
-            stop_accuracy=trial.stop.accuracy,
-            stop_window=trial.stop.window,
-            **self._swept(trial),
+            stop_level=trial.stop.level,
+            sweep_level=self.scenario.sweep.level if self.scenario.sweep and not trial.stop.level else None,
             join_deadline_s=trial.deadlines.join,
             faults=faults,
             on_failure=trial.on_failure,
@@ -163,13 +162,6 @@ class _Planner:
             partition=sharding.partition if sharding else None,
             warnings=tuple(self.scenario.warnings.get(name, ())),
         )
-
-    def _swept(self, trial: TrialSection) -> dict[str, Any]:
-        """Return the accuracy at which runs of a sweep end, for a trial that does not stop at one itself."""
-        sweep = self.scenario.sweep
-        if sweep is None or trial.stop.accuracy is not None:
-            return {}
-        return {"sweep_accuracy": sweep.accuracy, "sweep_window": sweep.window}
 
     def _load(self, name: str, task: TaskSection) -> DataSet:
         if task.data not in self.data:

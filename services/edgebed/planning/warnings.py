@@ -91,7 +91,8 @@ def warnings_of(
 def _plan_warnings(plan: Plan) -> Iterator[str]:
     """Warnings about what the scenario itself makes impossible or unlikely, whatever the runtime."""
     if plan.stop_updates is None and plan.stop_time_s is None:
-        yield "only an accuracy ends this trial; if it is not reached the trial never ends by itself. Add stop.time."
+        ends = plan.stop_level.measure if plan.stop_level else "nothing"
+        yield f"only {ends} ends this trial; if it is not reached the trial never ends by itself. Add stop.time."
     labels = np.sum([node.label_counts for node in plan.workers()], axis=0)
     if unseen := int((labels == 0).sum()):
         verb = "is" if unseen == 1 else "are"

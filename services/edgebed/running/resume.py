@@ -276,12 +276,11 @@ def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
 
 
 def _with_sweep(planned: PlannedTrial, begun: Iterable[Plan]) -> PlannedTrial:
-    """The trial with the accuracy of the scenario's sweep, of which the resolved scenario tells nothing."""
-    swept = next((plan for plan in begun if plan.sweep_accuracy is not None), None)
-    if swept is None or planned.plan.stop_accuracy is not None:
+    """The trial with the level of the scenario's sweep, of which the resolved scenario tells nothing."""
+    level = next((plan.sweep_level for plan in begun if plan.sweep_level), None)
+    if planned.plan.stop_level:
         return planned
-    plan = msgspec.structs.replace(planned.plan, sweep_accuracy=swept.sweep_accuracy, sweep_window=swept.sweep_window)
-    return dataclasses.replace(planned, plan=plan)
+    return dataclasses.replace(planned, plan=msgspec.structs.replace(planned.plan, sweep_level=level))
 
 
 def _require_same(folder: TrialFolder, begun: Plan, plan: Plan) -> None:

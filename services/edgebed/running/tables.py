@@ -3,27 +3,27 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, percent_text, seconds_text
+from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, seconds_text
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
-
-HEAD = ("trial", "outcome", "accuracy", "updates", "time", "payload")
 
 
 def trials_html(title: str, trials: Iterable[TrialSummary]) -> str:
     """A row for each trial; payload is that of both directions, of shards that of all messages."""
+    trials = list(trials)
+    words = " or ".join(dict.fromkeys(each.headline.words for each in trials))
     rows = [
         (
             each.trial,
             outcome_text(each),
-            percent_text(each.final_accuracy),
+            each.headline.text(each.final.get(each.headline.name)),
             number_text(each.updates),
             seconds_text(each.time_s),
             bytes_text(each.own.payload_bytes if each.own else None),
         )
         for each in trials
     ]
-    return table_html(title, HEAD, rows)
+    return table_html(title, ("trial", "outcome", words, "updates", "time", "payload"), rows)
 
 
 def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -13,6 +13,7 @@ from edgebed.algorithms.registry import applied_together
 from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
+from edgebed.learning.objectives.registry import declared
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import name_of, plan_faults
 from edgebed.scenario.faults.targets import Some, groups_of
@@ -118,15 +119,16 @@ def _expectations(expect: "Expectations", stop: "StopSection", last_update: int 
 def _ranges(stop: "StopSection", last_update: int | None) -> dict[str, _Range]:
     """Return the ranges of what `stop` limits. A lower limit is certain where nothing else ends the trial."""
     ranges = {}
-    alone = [stop.updates, stop.time, stop.accuracy].count(None) == 2
+    level = stop.level
+    alone = [stop.updates, stop.time, level].count(None) == 2
     if stop.updates is not None and last_update is not None:
         reason = f"the trial ends with update {stop.updates:,}"
         ranges["updates"] = _Range(stop.updates if alone else 0, last_update, "updates", reason)
     if stop.time is not None:
         ranges["time_s"] = _Range(0.0, stop.time, "time", f"the trial ends at {format_duration(stop.time)}")
-    if stop.accuracy is not None and alone:
-        reason = f"the trial goes on until the accuracy is {stop.accuracy:g}"
-        ranges["best_accuracy"] = _Range(stop.accuracy, 1.0, "accuracy", reason)
+    if level and alone and declared([level.measure])[0].unit == "share":
+        reason = f"the trial goes on until the {level.measure} is {level.value:g}"
+        ranges[f"best_{level.measure}"] = _Range(level.value, 1.0, level.measure, reason)
     return ranges
 
 

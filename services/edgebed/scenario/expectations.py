@@ -1,20 +1,25 @@
-"""What is expected of a trial: bounds on any of its measures, in their units, and the verdict on its conditions.
+"""Sections whose keys are measures: what is expected of a trial, and the value of a measure at which something ends.
 
-The keys are the names of `core/measures/trial.py`; what is declared there can be expected.
+Expectations may name any number that `core/measures/trial.py` declares, and what the task's objective declares. Which
+measures there are is known where the task is: such keys are looked at there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import ConfigDict, Field, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
+from edgebed.algorithms.shares import percent_hint
+from edgebed.core import units
 from edgebed.core.measures.measure import NUMBER, Family, Measure
-from edgebed.core.measures.trial import MEASURES, STRUCTS
+from edgebed.core.measures.task import Level, TaskMeasure
+from edgebed.core.measures.trial import MEASURES, STRUCTS, all_measures, meanings
+from edgebed.learning.objectives.registry import declared
 from edgebed.scenario.choices import COMPARISONS, Bound, read_bound
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.problems import Problem, unknown_keys
+from edgebed.scenario.problems import Problem, show, unknown_keys
 from edgebed.scenario.section import Section
 
 LACKS: dict[Family, str] = {
@@ -39,7 +44,7 @@ class Expectations(Section):
         """Return the bounds by measure, once `problems` has found none."""
         return {name: _read(name, given) for name, given in self.__pydantic_extra__.items() if given is not None}
 
-    def problems(self, known: Mapping[str, Measure] = MEASURES) -> Iterator[Problem]:
+    def problems(self, known: Mapping[str, Measure]) -> Iterator[Problem]:
         """Yield what is wrong with measures and bounds; `known` are all that the trial may have."""
         yield from unknown_keys(self.__pydantic_extra__, (*known, "verdict"), "measure")
         for name, given in self.__pydantic_extra__.items():
@@ -61,10 +66,12 @@ class Expectations(Section):
         found = super().__get_pydantic_json_schema__(schema, handler)
         section = handler.resolve_ref_schema(found)
         docs = {name: text for struct in STRUCTS.values() for name, text in attribute_docstrings(struct).items()}
+        docs |= meanings(declared(()))
         section["properties"] = {
-            **{name: _schema_of(each, docs[name]) for name, each in MEASURES.items()}, **section["properties"]
-        }  # fmt: skip
-        section["additionalProperties"] = False
+            **{name: _schema_of(each, docs[name]) for name, each in all_measures(declared(())).items()},
+            **section["properties"],
+        }
+        section["additionalProperties"] = {"type": "string", "title": "of a measure of an own objective"}
         return found
 
 
@@ -86,3 +93,64 @@ def _schema_of(measure: Measure, text: str) -> dict[str, Any]:
         "default": None,
         "description": f"{whose}{text}",
     }  # fmt: skip
+
+
+class LevelSection(Section):
+    """A section whose other keys are measures of the task."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Any] = Field(init=False)
+
+    window: int = Field(default=1, ge=1)
+    """Evaluations whose mean must reach the measure's value; with more, a single lucky one ends nothing."""
+
+    @property
+    def given_levels(self) -> dict[str, Any]:
+        """Return the values by measure, as they are given; also a key with which its value has grown together."""
+        return {name: value for name, value in self.__pydantic_extra__.items() if value is not None or ":" in name}
+
+    @property
+    def level(self) -> Level | None:
+        """Return what is to be reached; None: nothing is given."""
+        for name, value in self.given_levels.items():
+            return Level(name, units.parse_percentage(value) if isinstance(value, str) else float(value), self.window)
+        return None
+
+    def level_problems(self, measures: Sequence[TaskMeasure]) -> Iterator[Problem]:
+        """Yield what is wrong with the key and its value for a task that measures this."""
+        known = {each.name: each for each in measures}
+        for name, value in self.given_levels.items():
+            if name not in known:
+                keys = [key for key in self.known_keys() if key != "window"]
+                yield from unknown_keys({name: value}, (*keys, *known, "window"))
+            elif len(self.given_levels) > 1:
+                yield Problem((name,), f"one of several values; give one of {', '.join(known)}", at_key=True)
+            elif problem := _wrong(value, is_share=known[name].unit == "share"):
+                yield Problem((name,), problem)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        """Return the JSON schema with the measures of built-in objectives."""
+        found = super().__get_pydantic_json_schema__(schema, handler)
+        section = handler.resolve_ref_schema(found)
+        section["additionalProperties"] = {"type": ["number", "string"], "title": "a measure of an own objective"}
+        window = section["properties"].pop("window")
+        for each in declared(()):
+            limits = {"exclusiveMinimum": 0, "maximum": 1} if each.unit == "share" else {}
+            section["properties"][each.name] = {"type": "number", "description": each.meaning, **limits}
+        section["properties"]["window"] = window
+        return found
+
+
+def _wrong(value: object, *, is_share: bool) -> str:
+    """Say what is wrong with a value that is to be reached; empty if nothing is."""
+    if isinstance(value, str) and is_share:
+        try:
+            value = units.parse_percentage(value)
+        except ValueError as error:
+            return str(error)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return f"not a number: {show(value)}"
+    if is_share and value <= 0.0:
+        return f"{value} is not above 0"
+    return f"{value} is above 1{percent_hint(value)}" if is_share and value > 1.0 else ""

@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from edgebed.core.errors import NOWHERE, Choice, LocatedProblem, Location, Place, ScenarioError
 from edgebed.core.imports import own_folders
+from edgebed.learning.objectives.registry import objective_of
 from edgebed.scenario import overrides, source, sweep_section
 from edgebed.scenario.contradictions import Contradiction, contradictions
 from edgebed.scenario.hosts import FILE, HostSection, host_problems
@@ -368,6 +369,9 @@ def _check_sweep(
     for mistake in sweep_section.mistakes(document.sweep, section, named, check):
         document.find(mistake.node, mistake.message, mistake.trial, at_key=mistake.at_key)
     for name in section.methods or trials:
+        if name in trials:
+            measures = objective_of(trials[name].task.loss).measures
+            document.find_all(document.sweep, section.level_problems(measures))
         if name in trials and trials[name].method.is_layerwise:
             message = f"variant '{name}' has a layer-wise method, whose shards push nothing that a sweep could count"
             document.find(document.sweep.descend(("methods",))[0], f"{message}; choose others")

@@ -24,12 +24,13 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
+from edgebed.core.measures.trial import all_measures
 from edgebed.core.plan import Durability, Method, NonFinite, Security, Waiting
-from edgebed.learning.objectives.registry import OBJECTIVES
+from edgebed.learning.objectives.registry import OBJECTIVES, objective_of
 from edgebed.scenario import choices
 from edgebed.scenario.choices import CPUS_MIN, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
-from edgebed.scenario.expectations import Expectations
+from edgebed.scenario.expectations import Expectations, LevelSection
 from edgebed.scenario.faults.deadlines import Deadlines
 from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
@@ -39,7 +40,7 @@ from edgebed.scenario.hosts import HostSection, Promise, host_problems
 from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import METHOD_SCHEMA, python_path_of, read_method, write_method
 from edgebed.scenario.names import ClassName, HostName, Name
-from edgebed.scenario.problems import NotAllowedError, Problems, choose
+from edgebed.scenario.problems import NotAllowedError, Problem, Problems, choose
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.roster import promises, roster
 from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of
@@ -279,8 +280,8 @@ class Evaluation(Section):
     """Interval in updates or time; the last model is always measured."""
 
 
-class StopSection(Section):
-    """What ends a trial; whichever comes first. At least one is needed."""
+class StopSection(LevelSection):
+    """What ends a trial; whichever comes first: at least one of updates, time and a value of a measure of the task."""
 
     not_here = MappingProxyType(
         {
@@ -293,17 +294,15 @@ class StopSection(Section):
     """Pushes that the server applied: a round of W workers is W; one of `fedavg` is all local steps of a worker."""
     time: Duration | None = None
     """Time since the start; virtual time in the simulation."""
-    accuracy: float | None = Field(default=None, gt=0.0, le=1.0)
-    """Accuracy on the test set, from 0 to 1."""
-    window: int = Field(default=1, ge=1)
-    """Evaluations whose mean must reach `accuracy`; with more than one, a single lucky evaluation ends nothing."""
 
     @model_validator(mode="after")
     def _at_least_one(self) -> Self:
-        if self.updates is None and self.time is None and self.accuracy is None:
-            raise ValueError("nothing ends the trial; give updates, time or accuracy")
-        if self.window > 1 and self.accuracy is None:
-            raise ValueError("window: there is no accuracy to reach by a mean of evaluations; give accuracy as well")
+        if self.updates is None and self.time is None and not self.given_levels:
+            raise ValueError("nothing ends the trial; give updates, time, or a measure's value, e.g. accuracy: 0.9")
+        if self.window > 1 and not self.given_levels:
+            raise ValueError(
+                "window: nothing is to be reached by a mean of evaluations; give a measure's value as well"
+            )
         return self
 
 
@@ -387,11 +386,16 @@ class TrialSection(Section):
         return read_faults(given, nodes, python_path_of(info), folder_of(info))
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:
+    def _fits_together(self, info: ValidationInfo) -> Self:
+        try:
+            measures = objective_of(self.task.loss, python_path_of(info)).measures
+        except ScenarioError as error:
+            raise Problems([Problem(("task", "loss"), str(error))]) from None
+        of_stop = (problem.under("stop") for problem in self.stop.level_problems(measures))
+        of_expect = (problem.under("expect") for problem in self.expect.problems(all_measures(measures)))
         of_hosts = (problem.under("hosts") for problem in host_problems(self.hosts, self.fleet))
         of_faults = repeat_problems(self.faults, self.roster, self.stop.time)
-        of_expect = (problem.under("expect") for problem in self.expect.problems())
-        if problems := [*of_expect, *shard_problems(self), *of_hosts, *of_faults]:
+        if problems := [*of_stop, *of_expect, *shard_problems(self), *of_hosts, *of_faults]:
             raise Problems(problems)
         return self
 

@@ -7,14 +7,15 @@ there, with the place where it stands in the file.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
-from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
 
 from edgebed.core.errors import Place, ScenarioError
+from edgebed.core.measures.task import Level
 from edgebed.scenario import overrides, source
+from edgebed.scenario.expectations import LevelSection
 from edgebed.scenario.problems import Problem, Problems, choose, show
-from edgebed.scenario.section import Section
 from edgebed.scenario.source import SourceNode
 
 NO_AXES = {
@@ -26,8 +27,7 @@ NO_AXES = {
     "expect": "it changes nothing of a run",
     "method": "methods are variants, and sweep.methods chooses among them",
     "method.preset": "methods are variants, and sweep.methods chooses among them",
-    "stop": "sweep.accuracy decides when a run ends, and stop.updates when it gives up",
-    "stop.accuracy": "sweep.accuracy is where every run ends",
+    "stop": "the measure in sweep decides when a run ends, and stop.updates when it gives up",
     "stop.window": "sweep.window says over how many evaluations, for all points alike",
     "stop.updates": "it is where a run gives up, for all points alike",
 }
@@ -59,6 +59,9 @@ def _axis_problems(values: object) -> Iterator[str]:
 def _key_problems(key: str, others: Iterable[object]) -> Iterator[str]:
     if key in NO_AXES:
         yield f"no axis of a sweep: {NO_AXES[key]}"
+    section, _, measure = key.partition(".")
+    if section == "stop" and measure not in ("", "updates", "time", "window"):
+        yield f"no axis of a sweep: sweep.{measure} is where every run ends"
     if not all(key.split(".")):
         yield "not the dotted key of a setting, e.g. fleet.edge.uplink"
     for other in map(str, others):
@@ -80,19 +83,32 @@ Axes = Annotated[
 ]
 
 
-class SweepSection(Section):
-    """What `edgebed sweep` runs: each method at every combination of the axes' values, until it reaches an accuracy."""
+class SweepSection(LevelSection):
+    """What `edgebed sweep` runs: each method at every combination of the axes' values, until a measure has a value.
 
-    accuracy: float = Field(gt=0.0, le=1.0)
-    """The accuracy on the test set, from 0 to 1, at which each run ends; `stop.updates` is where it gives up."""
+    `stop.updates` is where a run gives up.
+    """
+
     window: int = Field(default=3, ge=1)
-    """Evaluations whose mean must reach `accuracy`; with 1, a single lucky evaluation counts."""
+    """Evaluations whose mean must reach that value; with 1, a single lucky evaluation counts."""
     methods: list[str] = Field(default=[])
     """Variants that are compared; all if left out."""
     over: Axes
     """Axes: dotted keys of settings, as `--set` takes them, each with a list of values. `fleet.edge.uplink` is one."""
     seeds: int = Field(default=1, ge=1)
     """Number n of seeds: every point is run with the seeds 1 to n."""
+
+    @property
+    def required_level(self) -> Level:
+        """Return where each run ends."""
+        assert self.level is not None
+        return self.level
+
+    @model_validator(mode="after")
+    def _has_a_level(self) -> Self:
+        if not self.given_levels:
+            raise ValueError("missing: the value of a measure at which each run ends, e.g. accuracy: 0.9")
+        return self
 
 
 class Mistake(NamedTuple):

@@ -93,7 +93,7 @@ def measured_text(
 
 
 def between_text(measured: ConfidenceInterval, unit: Unit) -> str:
-    """Where a mean may lie, e.g. 98.42 to 98.80 %; no accuracy is above all."""
+    """Where a mean may lie, e.g. 98.42 to 98.80 %; no share is above all."""
     low, high = measured.ends
     return f"{_bare(low, unit)} to {value_text(min(high, 100.0) if unit == '%' else high, unit)}"
 

@@ -1,36 +1,34 @@
-"""Measures of a trial for comparisons: moving averages, and what it took to reach an accuracy.
+"""Measures of a trial for comparisons: moving averages, and what it took to reach a level.
 
-Which accuracy that is, the scenarios say: `named_level`, else `level_told`. Shapes: E evaluations.
+Which level that is, the scenarios say: `named_level`, else `level_told`. Shapes: E evaluations.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import level_text, percent_text
+from edgebed.core.quantities import mean_of_text, percent_text
 from edgebed.journal.series import Evaluations, Floats
 
 LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
-"""Accuracies that are tried where the user names none, as fractions."""
+"""Shares that are tried where the user names no value to be reached."""
 WINDOW = 3
 """Evaluations whose mean counts where no scenario says over how many: of many single ones one is lucky."""
 LEARNT_MIN = 0.5
-"""Share of the best accuracy of all trials below which a trial does not decide to what accuracy costs are told."""
+"""Share of the best value of all trials below which a trial does not decide to what level costs are told."""
 FALL_MIN = 0.05
-"""Accuracy that a trial must have lost from its best evaluation to its last model to be said not to have stayed."""
+"""What a trial must have lost from its best evaluation to its last model to be said not to have stayed, as a share."""
 BELOW_MIN = 0.01
-"""Accuracy by which the last evaluations must be below a level that was reached: their scatter is mostly less."""
-ACCURACIES = ("best_accuracy", "final_accuracy")
-"""Measures of an expectation that are an accuracy."""
+"""Share by which the last evaluations must be below a level that was reached: their scatter is mostly less."""
 ROUNDING = 1e-9
-"""Tolerance for the rounding error of a mean of accuracies; far below the share of one example."""
+"""Tolerance for the rounding error of a mean; far below the share of one example."""
 
 
-class CostToAccuracy(msgspec.Struct, frozen=True, kw_only=True):
-    """What had passed when an accuracy was first measured."""
+class CostToLevel(msgspec.Struct, frozen=True, kw_only=True):
+    """What had passed when a level was first reached."""
 
     updates: int
     time_s: float
@@ -45,51 +43,56 @@ class CostToAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes up and down together."""
 
 
-class Level(NamedTuple):
-    """An accuracy to which costs are told."""
+class Level(msgspec.Struct, frozen=True):
+    """A value of a measure to which costs are told."""
 
-    accuracy: float
+    measure: TaskMeasure
+    value: float
     window: int = WINDOW
-    """Evaluations whose mean must be that high."""
+    """Evaluations whose mean must be as good."""
     is_named: bool = False
     """Whether scenarios or the user ask for it; else it is the highest round one that all reached."""
 
     @property
     def text(self) -> str:
         """The level in words, e.g. `97 % in the mean of 3 evaluations`."""
-        return level_text(self.accuracy, self.window)
+        return self.measure.level_text(self.value) + mean_of_text(self.window)
 
 
 class Fall(msgspec.Struct, frozen=True, kw_only=True):
     """What a trial reached and did not keep."""
 
     best: float
-    """Accuracy of its best evaluation."""
+    """Value of its best evaluation."""
     final: float
-    """Accuracy of its last model."""
+    """Value of its last model."""
+    measure: TaskMeasure
 
     @property
     def text(self) -> str:
         """The fall in words."""
-        return f"it reached {percent_text(self.best)} and ended at {percent_text(self.final)}"
+        return f"it reached {self.measure.text(self.best)} and ended at {self.measure.text(self.final)}"
 
 
 def named_level(plans: Iterable[Plan]) -> Level | None:
-    """The accuracy at which all these trials stop, or at which runs of their sweep end; None where they differ."""
-    levels = {
-        (plan.sweep_accuracy, plan.sweep_window)
-        if plan.stop_accuracy is None
-        else (plan.stop_accuracy, plan.stop_window)
-        for plan in plans
-    }
-    accuracy, window = levels.pop() if len(levels) == 1 else (None, 1)
-    return None if accuracy is None else Level(accuracy, window, is_named=True)
+    """What all these trials are to reach, or runs of their sweep; None where that differs."""
+    given = {(plan.stop_level or plan.sweep_level, plan.measures) for plan in plans}
+    level, measures = given.pop() if len(given) == 1 else (None, ())
+    if level is None:
+        return None
+    measure = next(each for each in measures if each.name == level.measure)
+    return Level(measure, level.value, level.window, is_named=True)
 
 
-def expected_accuracies(plans: Sequence[Plan]) -> set[float]:
-    """Accuracies that are expected of every trial."""
+def expected_values(plans: Sequence[Plan]) -> set[float]:
+    """Values of the headline that are expected of every trial."""
     expected = [
-        {bound for measure, sign, bound in plan.expectations if measure in ACCURACIES and sign in (">=", ">")}
+        {
+            bound
+            for measure, sign, bound in plan.expectations
+            if measure in (f"best_{plan.headline.name}", f"final_{plan.headline.name}")
+            and sign in ((">=", ">") if plan.headline.better == "more" else ("<=", "<"))
+        }
         for plan in plans
     ]
     return set.intersection(*expected) if expected else set()
@@ -103,14 +106,19 @@ def level_told(
     Else the highest of `expected`, else of LADDER, that the mean of `window` evaluations reached in every trial that
     learnt something; None where there is none.
     """
-    if named is not None and any(reach(each, named.accuracy, named.window) for each in trials):
+    if named is not None and any(reach(each, named.value, named.window, named.measure) for each in trials):
         return named
-    bests = [best_accuracy(each, window) or 0.0 for each in trials]
-    top = max(bests, default=0.0)
-    learnt = [each for each, best in zip(trials, bests, strict=True) if best >= LEARNT_MIN * top > 0.0]
-    levels = (*sorted(expected, reverse=True), *reversed(LADDER))
+    if len({each.headline for each in trials}) != 1:
+        return None
+    measure = trials[0].headline
+    is_rising, ladder = measure.better == "more", LADDER if measure.unit == "share" else ()
+    learnt = list(trials)
+    if is_rising:
+        bests = [best_average(each, window) or 0.0 for each in trials]
+        learnt = [each for each, best in zip(trials, bests, strict=True) if best >= LEARNT_MIN * max(bests) > 0.0]
+    levels = (*sorted(expected, reverse=is_rising), *sorted(ladder, reverse=is_rising))
     reached = (level for level in levels if learnt and all(reach(each, level, window) for each in learnt))
-    return next((Level(level, window, is_named=level in expected) for level in reached), None)
+    return next((Level(measure, level, window, is_named=level in expected) for level in reached), None)
 
 
 def fall_of(evaluations: Evaluations, level: Level | None) -> Fall | None:
@@ -119,19 +127,23 @@ def fall_of(evaluations: Evaluations, level: Level | None) -> Fall | None:
     It did not stay where its last model is FALL_MIN below its best evaluation, or where it reached the level and its
     last evaluations, as many as the level counts, have a mean that is BELOW_MIN below it.
     """
-    best, final = best_accuracy(evaluations), evaluations.final_value
-    if best is None or final is None:
+    measure = evaluations.headline
+    best, final = best_average(evaluations), evaluations.final_value
+    if best is None or final is None or not np.isfinite(final):
         return None
+    whole = 1.0 if measure.unit == "share" else abs(best)
     has_left = (
         level is not None
-        and moving_average(evaluations.values, level.window)[-1] < level.accuracy - BELOW_MIN
-        and reach(evaluations, level.accuracy, level.window) is not None
+        and level.measure == measure
+        and measure.gain(level.value, moving_average(evaluations.values, level.window)[-1]) > BELOW_MIN * whole
+        and reach(evaluations, level.value, level.window) is not None
     )
-    return Fall(best=best, final=final) if has_left or best - final > FALL_MIN else None
+    is_worse = measure.gain(best, final) > FALL_MIN * whole
+    return Fall(best=best, final=final, measure=measure) if has_left or is_worse else None
 
 
 def no_better_text(share: float) -> str:
-    """Words on a trial whose best accuracy is at most the share of the most frequent class."""
+    """Words on a trial whose best value is at most the share of the most frequent class."""
     return f"no better than the most frequent class ({percent_text(share)})"
 
 
@@ -144,29 +156,33 @@ def moving_average(values: Floats, window: int) -> Floats:
     return np.concatenate([np.zeros(0), first, whole])
 
 
-def best_accuracy(evaluations: Evaluations, window: int = 1) -> float | None:
-    """The highest moving average of the accuracy, over whole windows (over all, if fewer); None without any."""
-    averages = moving_average(evaluations.values, window)
-    return float(averages[_first_whole(averages, window) :].max()) if len(averages) else None
+def best_average(evaluations: Evaluations, window: int = 1, measure: TaskMeasure | None = None) -> float | None:
+    """The best moving average of a measure, else the headline, over whole windows (all, if fewer); None without any."""
+    measure = measure or evaluations.headline
+    averages = moving_average(evaluations.measured[measure.name], window)
+    return measure.best(averages[_first_whole(averages, window) :].tolist()) if len(averages) else None
 
 
-def reach(evaluations: Evaluations, accuracy: float, window: int = 1) -> CostToAccuracy | None:
-    """What it took until the moving average over a whole window was `accuracy`; None if it never was.
+def reach(
+    evaluations: Evaluations, value: float, window: int = 1, measure: TaskMeasure | None = None
+) -> CostToLevel | None:
+    """What it took until the moving average of the measure over a whole window was as good as `value`; None: never.
 
-    So an accuracy is reached exactly if there is a whole window and `best_accuracy` of it is that high.
+    So a value of the headline is reached exactly if there is a whole window and `best_average` of it is as good.
     """
-    averages = moving_average(evaluations.values, window)
+    measure = measure or evaluations.headline
+    averages = moving_average(evaluations.measured[measure.name], window)
     if len(averages) < window:
         return None
     first_whole = _first_whole(averages, window)
-    there = np.flatnonzero(averages[first_whole:] >= accuracy - ROUNDING)
+    there = np.flatnonzero(measure.gain(averages[first_whole:], value) >= -ROUNDING)
     if not len(there):
         return None
     first = first_whole + int(there[0])
     is_known = np.isfinite(evaluations.egress_bytes[first])
     updates = int(evaluations.version[first])
     before = int(evaluations.version[first - 1]) if first else updates
-    return CostToAccuracy(
+    return CostToLevel(
         updates=updates,
         time_s=float(evaluations.t[first]),
         ingress_bytes=int(evaluations.ingress_bytes[first]),

@@ -175,7 +175,7 @@ def test_show_prints_a_table_or_json(edgebed, runs):
     assert (code, json_code) == (0, 0)
     assert "97.00 %" in out
     assert "The expectation is met." in out
-    assert json.loads(json_out)["trials"][0]["final_accuracy"] == 0.97
+    assert json.loads(json_out)["trials"][0]["final"]["accuracy"] == 0.97
 
 
 def test_an_unknown_run_is_the_users_mistake(edgebed, runs):

@@ -61,12 +61,12 @@ def test_a_list_tells_runs_of_one_scenario_apart(edgebed: Command, root: Path) -
     used = sum(path.lstat().st_blocks * 512 for path in folder.path.rglob("*") if path.is_file())
 
     assert out.split("\n")[0].split() == [
-        "run", "started", "runtime", "trials", "changed", "note", "accuracy", "size", "result",
+        "run", "started", "runtime", "trials", "changed", "note", "best", "size", "result",
     ]  # fmt: skip
     assert "98.00 %" in first
-    assert "seed=2, fleet.edge.count=3  fewer devices   50.00 %" in second
+    assert "seed=2, fleet.edge.count=3  fewer devices  50.00 %" in second
     assert (row["changed"], row["note"]) == (["seed=2", "fleet.edge.count=3"], "fewer devices")
-    assert (row["best_accuracy"], row["disk_bytes"]) == (0.5, used)
+    assert (row["best"]["accuracy"], row["disk_bytes"]) == (0.5, used)
     assert used > 0
 
 
@@ -78,13 +78,13 @@ def test_a_list_is_sorted_as_asked(edgebed: Command, root: Path) -> None:
     finished_run(root, {}).folder.manifest.write_text("{")
 
     for order, expected in {
-        "name": "1234", "started": "1324", "accuracy": "2314", "time": "1234", "result": "1234",
+        "name": "1234", "started": "1324", "best": "2314", "time": "1234", "result": "1234",
     }.items():  # fmt: skip
         assert "".join(name[-1] for name in names(edgebed("ls", "--sort", order)[1])) == expected, order
     assert names(edgebed("ls", "--sort", "size")[1])[0] == "pair/0002"
     code, _, err = edgebed("ls", "--sort", "acuracy")
     assert code == 2
-    assert err.endswith("error: --sort: 'acuracy' is none of name, started, accuracy, time, size, result\n")
+    assert err.endswith("error: --sort: 'acuracy' is none of name, started, best, time, size, result\n")
 
 
 def test_a_list_is_narrowed_by_words_and_results(edgebed: Command, root: Path) -> None:

@@ -32,7 +32,7 @@ def test_curves_are_those_of_the_trial(run, export, tmp_path):
         summary, evaluations, updates = trial.summary, trial.series.evaluations, trial.series.updates
         accuracy = found.Scalars("evaluation/accuracy")
         assert [event.step for event in accuracy] == evaluations.version.tolist()
-        assert max(event.value for event in accuracy) == np.float32(summary.best_accuracy)
+        assert max(event.value for event in accuracy) == np.float32(summary.best["accuracy"])
         np.testing.assert_allclose([event.wall_time for event in accuracy], start_s + evaluations.t, rtol=0, atol=1e-5)
         loss = found.Scalars("training/loss")
         np.testing.assert_array_equal([event.value for event in loss], updates.loss.astype(np.float32))

@@ -45,9 +45,9 @@ def test_the_sums_are_the_figures_of_the_summary(run, export, tables, tmp_path):
         assert mean == pytest.approx(summary.value("staleness_mean") or 0.0, rel=1e-12)
         assert float(updates[-1]["time_s"]) == summary.time_s
         assert len(evaluations) == summary.evaluations
-        assert max(float(row["accuracy"]) for row in evaluations) == summary.best_accuracy
+        assert max(float(row["accuracy"]) for row in evaluations) == summary.best["accuracy"]
         finals = [float(row["accuracy"]) for row in evaluations if row["final"] == "true"]
-        assert finals[-1:] == ([] if summary.final_accuracy is None else [summary.final_accuracy])
+        assert finals[-1:] == [*filter(None, [summary.value("final_accuracy")])]
         assert sum(row["done"] == "true" for row in of(found["faults"], trial)) == summary.faults
         assert len({row["node"] for row in of(found["nodes"], trial) if row["state"] == "died"}) == summary.nodes_died
         accounting = of(found["accounting"], trial)

@@ -174,12 +174,7 @@ def test_an_empty_trial_has_a_summary(make_sample_plan):
     """Nothing measured is None, not zero and not an error, and an expectation of it is not met."""
     summary = summarise(make_sample_plan(), Series.empty())
 
-    assert (summary.outcome, summary.updates, summary.final_accuracy, summary.updates_per_s) == (
-        "unfinished",
-        0,
-        None,
-        None,
-    )
+    assert (summary.outcome, summary.updates, summary.final, summary.updates_per_s) == ("unfinished", 0, {}, None)
     assert [each.met for each in summary.expectations] == [False]
     assert outcome_of([summary]).exit_code == 3
 
@@ -211,7 +206,7 @@ def test_an_accuracy_that_is_no_number_meets_nothing(tmp_path, make_sample_plan)
     summary = summarise(make_sample_plan(), series)
 
     assert [each.met for each in summary.expectations] == [False]
-    assert msgspec.json.decode(msgspec.json.encode(summary), type=TrialSummary).final_loss is None
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=TrialSummary).value("final_loss") is None
 
 
 def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_plan):
@@ -223,8 +218,8 @@ def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_
     ]
     summary = summarise(make_sample_plan(), series_of(tmp_path, entries))
 
-    assert (summary.final_accuracy, summary.final_loss, summary.time_s) == (None, None, None)
-    assert (summary.best_accuracy, summary.last_accuracy, summary.last_accuracy_version) == (0.9, 0.8, 1500)
+    assert (summary.final, summary.time_s) == ({}, None)
+    assert (summary.best["accuracy"], summary.last["accuracy"], summary.last_version) == (0.9, 0.8, 1500)
     assert outcome_text(summary) == "interrupted: Ctrl-C; accuracy 80.00 % at update 1,500"
 
 

@@ -72,7 +72,7 @@ def test_a_whole_journal_amounts_to_what_its_summary_says(sample_run):
     summary = trial.summary
 
     assert (status.updates, status.ingress_bytes) == (summary.updates, summary.server.ingress_bytes)
-    assert (status.measured["accuracy"], status.stop_updates) == (summary.final_accuracy, 600)
+    assert (status.measured["accuracy"], status.stop_updates) == (summary.final["accuracy"], 600)
     assert (status.state, standing.ended.outcome) == ("over", summary.outcome)
     assert status.elapsed_s == pytest.approx(standing.last_t)
     assert status.nodes_up == status.nodes_expected == 6

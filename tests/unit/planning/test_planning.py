@@ -8,6 +8,7 @@ import pytest
 from tests.shared.plan_text import plan_text
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.measures.task import Level
 from edgebed.core.plan import Waiting
 from edgebed.learning.data_sets.registry import load_data
 from edgebed.planning.planning import plan_trials
@@ -91,7 +92,8 @@ def test_the_plan_holds_stop_deadlines_and_expectations_in_base_units(plan):
     """Seconds and bytes."""
     (planned,) = plan()
 
-    assert (planned.plan.stop_updates, planned.plan.stop_time_s, planned.plan.stop_accuracy) == (100, 30.0, 0.9)
+    assert (planned.plan.stop_updates, planned.plan.stop_time_s) == (100, 30.0)
+    assert planned.plan.stop_level == Level("accuracy", 0.9)
     assert (planned.plan.join_deadline_s, planned.plan.stall_deadline_s) == (10.0, 20.0)
     assert {("best_accuracy", ">=", 0.8), ("time_s", "<=", 60.0), ("ingress_bytes", "<=", 1e6)} == set(
         planned.plan.expectations
@@ -196,8 +198,8 @@ def test_the_accuracy_of_a_sweep_is_in_the_plans_of_trials_that_stop_at_none(pla
     (without,) = plan("stop.accuracy=null", text=FLEET + sweep)
     (stops,) = plan(text=FLEET + sweep)
 
-    assert (without.plan.sweep_accuracy, without.plan.sweep_window) == (0.7, 4)
-    assert (stops.plan.sweep_accuracy, stops.plan.stop_accuracy) == (None, 0.9)
+    assert without.plan.sweep_level == Level("accuracy", 0.7, 4)
+    assert (stops.plan.sweep_level, stops.plan.stop_level) == (None, Level("accuracy", 0.9))
 
 
 @pytest.mark.parametrize(("cpus", "text"), [(0.5, "Caps: 0.5 cores of 1, "), (1, "Caps: 1 core of 1, ")])
@@ -268,7 +270,7 @@ def test_a_description_of_a_dense_method_has_four_bytes_an_entry(plan):
             "stop={updates: null, time: null}",
             "process",
             HostCapacity(cpus=64, memory_bytes=2**40),
-            "only an accuracy ends this trial",
+            "only accuracy ends this trial",
         ),
         (
             "task.split.by-label=1",

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.reports.studies.agreement_page import agreement_brief
 from edgebed.reports.studies.agreement_tables import ROWS_MAX, grids, verdict_text
 from edgebed.reports.writing.terminal import show
@@ -25,7 +26,7 @@ def agreements(*judgements: Judgement, versions: int = 3) -> Agreements:
     """Of one trial, with two seeds."""
     some = ConfidenceInterval(mean=0.5, low=0.4, high=0.6, seeds=2)
     figures = Figures(
-        final_accuracy=some, updates_per_s=some, entries=some, bytes=some,
+        final=some, updates_per_s=some, entries=some, bytes=some,
         staleness_mean=18.8, staleness_median=13, staleness_p90=43, staleness_p99=88,
     )  # fmt: skip
     runtimes = dict.fromkeys(["simulation", *(judgement.runtime for judgement in judgements)])
@@ -38,8 +39,8 @@ def agreements(*judgements: Judgement, versions: int = 3) -> Agreements:
     }
     rows = tuple(Version(version=100 * k, mean=0.6123, spread=0.02, others=others) for k in range(1, versions + 1))
     trial = Agreement(
-        trial="adacomp", reference="simulation", seeds=(1, 2), verdict=overall(judgements), judgements=judgements,
-        figures=dict.fromkeys(runtimes, figures), versions=rows,
+        headline=ACCURACY, trial="adacomp", reference="simulation", seeds=(1, 2), verdict=overall(judgements),
+        judgements=judgements, figures=dict.fromkeys(runtimes, figures), versions=rows,
     )  # fmt: skip
     runs = {runtime: {1: "agree/0001", 2: "agree/0002"} for runtime in runtimes}
     return Agreements(scenario="agree", verdict=trial.verdict, runs=runs, trials=(trial,), notes=("a busy host",))

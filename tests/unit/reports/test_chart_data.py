@@ -45,7 +45,7 @@ def test_the_data_are_what_is_drawn_in_the_units_of_the_axes():
 
 def test_a_point_is_where_its_marker_is(sample_run):
     """Each has a marker in the SVG within half a dot."""
-    chart = charts.accuracy_over_updates({"asgd": sample_run.trials["asgd"].series})
+    chart = charts.over_updates({"asgd": sample_run.trials["asgd"].series})
     markers = [
         (float(x), float(y)) for x, y in re.findall(r'<use xlink:href="#[^"]*" x="([0-9.]+)" y="([0-9.]+)"', chart.svg)
     ]

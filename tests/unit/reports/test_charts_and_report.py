@@ -91,7 +91,7 @@ def test_the_most_frequent_class_is_a_level_line_where_it_takes_no_room(sample_r
     """
     series = {"asgd": sample_run.trials["asgd"].series}
     plain, lined = charts.charts_of(series), charts.charts_of(series, most_frequent=[share])
-    for name in ("accuracy-time", "accuracy-updates"):
+    for name in ("over-time", "over-updates"):
         axes = Figure().add_subplot()
         lined[name].plot(axes)
         levels = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "--"]
@@ -101,7 +101,7 @@ def test_the_most_frequent_class_is_a_level_line_where_it_takes_no_room(sample_r
         assert level == ([f"{100 * share:g}"] * 2 if is_drawn else [])
         assert axes.get_ylim()[0] > 0.02
     assert lined["staleness"].svg == plain["staleness"].svg
-    assert charts.charts_of({"asgd": Series.empty()}, most_frequent=[share])["accuracy-time"].svg == ""
+    assert charts.charts_of({"asgd": Series.empty()}, most_frequent=[share])["over-time"].svg == ""
 
 
 def test_a_steady_rate_does_not_lie_on_the_frame(sample_run):
@@ -117,7 +117,7 @@ def test_a_steady_rate_does_not_lie_on_the_frame(sample_run):
 def test_a_chart_takes_names_literally(sample_run):
     """Dollars and angle brackets in a name are text, not formulas or tags."""
     series = sample_run.trials["asgd"].series
-    svg = charts.accuracy_over_time({"$a$<b>": series, "other": series}).svg
+    svg = charts.over_time({"$a$<b>": series, "other": series}).svg
 
     assert "$a$&lt;b&gt;" in svg
 

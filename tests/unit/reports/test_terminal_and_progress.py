@@ -24,11 +24,11 @@ from edgebed.journal.accounts.ledger import Accounting, Ledger
 from edgebed.journal.series import Series
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.journal.troubles import Trouble
-from edgebed.learning.objectives.classification import ACCURACY
+from edgebed.learning.objectives.classification import ACCURACY, Classification
 from edgebed.reports.live.progress import ProgressDisplay, line_every_s
 from edgebed.reports.run.brief import results_brief
 from edgebed.reports.run.report import write_report
-from edgebed.reports.run.sketch import accuracy_chart
+from edgebed.reports.run.sketch import headline_chart
 from edgebed.reports.writing.terminal import show
 
 
@@ -168,13 +168,13 @@ def test_the_results_are_plain_text_in_a_file(sample_run, monkeypatch):
 def test_the_chart_shows_every_trial_and_nothing_without_points(sample_run):
     """Each curve has its own mark; colours only where they are wanted."""
     series = {name: trial.series for name, trial in sample_run.trials.items()}
-    plain, coloured = accuracy_chart(series), accuracy_chart(series, colours=True)
+    plain, coloured = headline_chart(series), headline_chart(series, colours=True)
 
     assert plain.count("x") > 10
     assert plain.count("o") > 10
     assert "\x1b" not in plain
     assert "\x1b" in coloured
-    assert accuracy_chart({"asgd": Series.empty()}) == ""
+    assert headline_chart({"asgd": Series.empty()}) == ""
 
 
 def test_quantities_are_written_as_people_read_them():
@@ -299,11 +299,11 @@ def test_a_narrow_table_keeps_its_first_column(tmp_path, make_sample_run, make_s
 
 def test_a_measure_is_written_in_its_unit_beside_its_bound():
     """With all digits where rounding would hide the difference."""
-    assert compared_texts("final_accuracy", 0.975, 0.9) == ("97.50 %", "90.00 %")
+    assert compared_texts("final_accuracy", 0.975, 0.9, Classification.measures) == ("97.50 %", "90.00 %")
     assert compared_texts("ingress_bytes", 1_200_000, 1e6) == ("1.2 MB", "1 MB")
     assert compared_texts("ingress_bytes", 1_000_001, 1e6) == ("1000001", "1000000")
     assert compared_texts("time_s", None, 60.0) == ("–", "60.0 s")
-    assert compared_texts("final_loss", float("nan"), 0.5) == ("not finite", "0.5")
+    assert compared_texts("final_loss", float("nan"), 0.5, Classification.measures) == ("not finite", "0.5")
 
 
 def test_moments_are_dates_that_people_read():

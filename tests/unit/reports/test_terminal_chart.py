@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgebed.journal.series import Series
-from edgebed.reports.run.sketch import accuracy_chart
+from edgebed.reports.run.sketch import headline_chart
 
 COLUMNS = 80
 
@@ -57,7 +57,7 @@ def ticks(chart):
 
 def ends_missing(series):
     """Which of the first and the last evaluation have no mark at their place, on axes that the data fill."""
-    chart = accuracy_chart({"asgd": series}, columns=COLUMNS)
+    chart = headline_chart({"asgd": series}, columns=COLUMNS)
     found, height, width = marks(chart)
     x, y = np.log10(series.evaluations.traffic_bytes), series.evaluations.values
     row_of = (y.max() - y) / (y.max() - y.min()) * (height - 1)
@@ -80,7 +80,7 @@ def test_every_chart_begins_and_ends_with_its_data():
 def test_several_curves_share_axes_that_hold_them_all():
     """The cheap one begins the axis, the dear one ends it."""
     cheap, dear = evaluated([1e5, 4e5], [0.5, 0.99]), evaluated([2e6, 5e7], [0.3, 0.9])
-    chart = accuracy_chart({"cheap": cheap, "dear": dear}, columns=COLUMNS)
+    chart = headline_chart({"cheap": cheap, "dear": dear}, columns=COLUMNS)
     (first, height, width), (last, _, _) = marks(chart, "x"), marks(chart, "o")
 
     assert min(column for _, column in first) == 0
@@ -105,7 +105,7 @@ def test_several_curves_share_axes_that_hold_them_all():
 )
 def test_a_range_without_length_neither_warns_nor_crashes(up, accuracy, capfd):
     """One point, equal values, 100 %: drawn, with nothing beside the chart on the terminal."""
-    found, height, width = marks(accuracy_chart({"asgd": evaluated(up, accuracy)}, columns=COLUMNS))
+    found, height, width = marks(headline_chart({"asgd": evaluated(up, accuracy)}, columns=COLUMNS))
     told = capfd.readouterr()
 
     assert found
@@ -119,7 +119,7 @@ def test_a_range_without_length_neither_warns_nor_crashes(up, accuracy, capfd):
 def test_the_axis_begins_where_the_data_do():
     """Not at a byte: four fifths of the width were empty once."""
     b = evaluated([155_000, 700_000, 5_300_000], [0.2, 0.6, 0.9], down=[0, 0, 0])
-    chart = accuracy_chart({"b": b}, columns=COLUMNS)
+    chart = headline_chart({"b": b}, columns=COLUMNS)
     found, _, width = marks(chart)
 
     assert {column for _, column in found} == set(range(width))
@@ -129,8 +129,8 @@ def test_the_axis_begins_where_the_data_do():
 def test_the_bytes_are_those_of_both_ways():
     """What is cheap upwards alone is not shown as cheap; pushes alone are shown as what they are."""
     up, accuracy = [1e6, 2e6], [0.5, 0.9]
-    both = accuracy_chart({"a": evaluated(up, accuracy, down=[9e6, 18e6])})
-    alone = accuracy_chart({"a": evaluated(up, accuracy, down=[math.nan] * 2), "b": evaluated(up, accuracy)})
+    both = headline_chart({"a": evaluated(up, accuracy, down=[9e6, 18e6])})
+    alone = headline_chart({"a": evaluated(up, accuracy, down=[math.nan] * 2), "b": evaluated(up, accuracy)})
 
     assert "bytes up and down" in both
     assert "20 MB" in both
@@ -142,10 +142,10 @@ def test_the_bytes_are_those_of_both_ways():
 def test_the_most_frequent_class_is_a_level_line(share, is_drawn):
     """From edge to edge, under the curves; one below all of them would take their room."""
     curve = evaluated([1e6, 3e6, 9e6], [0.5, 0.6, 0.9])
-    chart = accuracy_chart({"asgd": curve}, [share], columns=COLUMNS)
+    chart = headline_chart({"asgd": curve}, [share], columns=COLUMNS)
     rows = [line for line in chart.splitlines() if "│" in line and "---" in line]
 
     assert len(rows) == is_drawn
     assert ("- most frequent class" in chart) == is_drawn
     if not is_drawn:
-        assert chart == accuracy_chart({"asgd": curve}, columns=COLUMNS)
+        assert chart == headline_chart({"asgd": curve}, columns=COLUMNS)

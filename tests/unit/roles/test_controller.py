@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.core import records
+from edgebed.core.measures.task import Level
 from edgebed.roles.control.controller import Phase
 from edgebed.roles.control.ending import GRACE_S
 from edgebed.roles.control.name import NAME
@@ -334,7 +335,7 @@ def test_the_time_limit_counts_from_the_start_of_training(make_fleet):
 
 def test_the_accuracy_limit_ends_the_training_when_it_is_reached(make_fleet):
     """Not below it, and not before."""
-    fleet = make_fleet(stop_accuracy=0.9).start()
+    fleet = make_fleet(stop_level=Level("accuracy", 0.9)).start()
 
     assert fleet.report("evaluator", evaluated(0.8999)) == []
     (finish,) = fleet.report("evaluator", evaluated(0.9, 10))
@@ -343,7 +344,7 @@ def test_the_accuracy_limit_ends_the_training_when_it_is_reached(make_fleet):
 
 def test_a_lucky_evaluation_does_not_end_what_a_mean_is_to_end(make_fleet):
     """The mean of the last three decides, and there must be three, of different models."""
-    fleet = make_fleet(stop_accuracy=0.9, stop_window=3).start()
+    fleet = make_fleet(stop_level=Level("accuracy", 0.9, 3)).start()
 
     for version, accuracy in enumerate((0.95, 0.95, 0.7, 0.92, 0.91)):
         for _ in range(3):
@@ -488,7 +489,7 @@ def happenings(draw):
 @given(happened=happenings())
 def test_whatever_happens_a_trial_ends_with_one_record_and_nothing_after_it(happened, make_fleet):
     """However the nodes behave, an interruption and its grace lead to exactly one Ended record, the last of all."""
-    fleet = make_fleet(stop_time_s=30.0, stop_accuracy=0.9)
+    fleet = make_fleet(stop_time_s=30.0, stop_level=Level("accuracy", 0.9))
     for what, *details in happened:
         now = fleet.now + 10.0
         if what == "start all":

@@ -5,6 +5,7 @@ import pytest
 from evaluated import evaluation
 
 from edgebed.core import records
+from edgebed.core.measures.task import Level
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.ending import GRACE_S, Ending
@@ -63,7 +64,7 @@ def test_who_is_unknown_there_already_too_late_or_other_is_refused(
 
 def test_training_stops_when_the_mean_of_the_last_accuracies_is_reached(make_plan, members):
     """One alone is not enough."""
-    stopping = Stopping(make_plan(stop_accuracy=0.8, stop_window=2), members)
+    stopping = Stopping(make_plan(stop_level=Level("accuracy", 0.8, 2)), members)
     assert stopping.measured(accuracy(0.99, 5)) == []
     assert stopping.measured(accuracy(0.5, 6)) == []
     assert stopping.reason == ""
@@ -74,7 +75,7 @@ def test_training_stops_when_the_mean_of_the_last_accuracies_is_reached(make_pla
 
 def test_the_first_reason_to_stop_is_told_to_a_server_that_comes_back(make_plan, members):
     """Until the server says itself why it has finished."""
-    stopping = Stopping(make_plan(stop_time_s=9.0, stop_accuracy=0.5), members)
+    stopping = Stopping(make_plan(stop_time_s=9.0, stop_level=Level("accuracy", 0.5)), members)
     stopping.measured(accuracy(0.6))
     stopping.timed_out()
     assert stopping.reason.startswith("accuracy")

@@ -9,11 +9,12 @@ from quick_runs import run as run_quickly
 
 from docs.generate import scenario
 from edgebed.algorithms.registry import KINDS, LIKE, PRESETS
-from edgebed.core.measures.trial import MEASURES
+from edgebed.core.measures.trial import all_measures
 from edgebed.journal.summary import COMPARISONS as JUDGED_COMPARISONS
 from edgebed.learning.data_sets.registry import DATA_SETS as DATA_TABLE
 from edgebed.learning.data_sets.split import SPLITS
 from edgebed.learning.models.registry import MODELS as MODEL_TABLE
+from edgebed.learning.objectives.classification import Classification
 from edgebed.scenario import choices, schema
 from edgebed.scenario.expectations import Expectations
 from edgebed.scenario.load import KEYS, load_scenario
@@ -70,18 +71,19 @@ def test_the_editor_schema_knows_exactly_the_keys_that_loading_allows(editor_sch
         schema.DeviceClass,
         schema.ServerSection,
         schema.EvaluatorSection,
-        schema.StopSection,
     ):
         assert set(section.model_fields) == set(definitions[section.__name__]["properties"])
         assert definitions[section.__name__]["additionalProperties"] is False
+    assert {*schema.StopSection.model_fields, "accuracy", "loss"} == set(definitions["StopSection"]["properties"])
 
 
 def test_every_measure_of_a_trial_can_be_expected(editor_schema):
     """By its name, with a bound in its unit."""
-    assert set(editor_schema["$defs"]["Expectations"]["properties"]) == {*MEASURES, "verdict"}
-    for name, measure in MEASURES.items():
+    measures = all_measures(Classification.measures)
+    assert set(editor_schema["$defs"]["Expectations"]["properties"]) == {*measures, "verdict"}
+    for name, measure in measures.items():
         found = Expectations.model_validate({name: measure.unit.example})
-        assert list(found.problems()) == []
+        assert list(found.problems(measures)) == []
         assert measure.unit.example == found.bounds[name].text
 
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_sweep import SWEEP, write_sweep
 
+from edgebed.core.measures.task import Level
 from edgebed.scenario import source
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.sweep_section import value_text
@@ -15,7 +16,7 @@ def test_the_section_is_read(tmp_path):
     """All variants are compared, with one seed, and by the mean of three evaluations, unless it says otherwise."""
     section = load_scenario(write_sweep(tmp_path)).sweep
 
-    assert (section.accuracy, section.window, section.methods, section.seeds) == (0.8, 3, [], 1)
+    assert (section.level, section.methods, section.seeds) == (Level("accuracy", 0.8, 3), [], 1)
     assert section.over == {"fleet.edge.uplink": ["16mbit", "250kbit"], "fleet.edge.count": [2, 3]}
 
 
@@ -34,7 +35,7 @@ def test_options_change_the_section(tmp_path):
     path = write_sweep(tmp_path)
     found = load_scenario(path, ["sweep.accuracy=0.7", "sweep.over.fleet.edge.uplink=[1mbit]", "sweep.seeds=3"]).sweep
 
-    assert (found.accuracy, found.seeds) == (0.7, 3)
+    assert (found.required_level.value, found.seeds) == (0.7, 3)
     assert found.over == {"fleet.edge.uplink": ["1mbit"], "fleet.edge.count": [2, 3]}
     assert load_scenario(path, ["sweep=null"]).sweep is None
     given_whole = load_scenario(path, ["sweep=null", "sweep={accuracy: 0.5, over: {task.batch_size: [5]}}"]).sweep

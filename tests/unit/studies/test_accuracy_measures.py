@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.studies.finished import FinishedTrial
-from edgebed.studies.measures import CostToAccuracy, best_accuracy, moving_average, reach
+from edgebed.studies.measures import CostToLevel, best_average, moving_average, reach
 from edgebed.studies.papers.measuring import accuracy, difference, ratio, resolution, times, updates_to
 from edgebed.studies.reproduction.findings import judge
 
@@ -55,17 +55,17 @@ def test_an_average_over_nothing_is_refused():
 
 def test_the_best_accuracy_is_that_of_a_whole_window():
     """A lucky first evaluation does not count for more than its share."""
-    assert best_accuracy(evaluated([0.99, 0.5, 0.7, 0.8]), 2) == pytest.approx(0.75)
-    assert best_accuracy(evaluated([0.99, 0.5, 0.7, 0.8])) == 0.99
-    assert best_accuracy(evaluated([0.4, 0.6]), 5) == pytest.approx(0.5)
-    assert best_accuracy(evaluated([]), 5) is None
+    assert best_average(evaluated([0.99, 0.5, 0.7, 0.8]), 2) == pytest.approx(0.75)
+    assert best_average(evaluated([0.99, 0.5, 0.7, 0.8])) == 0.99
+    assert best_average(evaluated([0.4, 0.6]), 5) == pytest.approx(0.5)
+    assert best_average(evaluated([]), 5) is None
 
 
 @given(ACCURACIES, WINDOWS, st.integers(0, 500).map(lambda right: right / 500))
 def test_an_accuracy_is_reached_exactly_if_the_best_is_as_high(accuracies, window, wanted):
     """The two measures never contradict each other; fewer evaluations than a window reach nothing."""
     evaluations = evaluated(accuracies)
-    best = best_accuracy(evaluations, window)
+    best = best_average(evaluations, window)
     is_reached = len(accuracies) >= window and best is not None and best >= wanted - 1e-9
     assert (reach(evaluations, wanted, window) is not None) == is_reached
 
@@ -74,7 +74,7 @@ def test_an_accuracy_is_reached_exactly_if_the_best_is_as_high(accuracies, windo
 def test_the_best_accuracy_itself_is_reached(accuracies, window):
     """Where there is a whole window; and nothing above it is."""
     evaluations = evaluated(accuracies)
-    best = best_accuracy(evaluations, window)
+    best = best_average(evaluations, window)
     assert (reach(evaluations, best, window) is not None) == (len(accuracies) >= window)
     assert reach(evaluations, best + 1e-6, window) is None
 
@@ -92,10 +92,10 @@ def test_more_takes_longer(accuracies, window, one, other):
 def test_what_had_passed_when_it_was_reached():
     """Of the evaluation at the end of the first window that was high enough."""
     evaluations = evaluated([0.1, 0.98, 0.5, 0.97, 0.97, 0.97])
-    assert reach(evaluations, 0.97) == CostToAccuracy(
+    assert reach(evaluations, 0.97) == CostToLevel(
         updates=100, time_s=2.0, ingress_bytes=1000, since=1.0, egress_bytes=3000, traffic_bytes=4000
     )
-    assert reach(evaluations, 0.97, 3) == CostToAccuracy(
+    assert reach(evaluations, 0.97, 3) == CostToLevel(
         updates=500, time_s=10.0, ingress_bytes=5000, since=0.2, egress_bytes=15_000, traffic_bytes=20_000
     )
     assert reach(evaluations, 0.99) is None

@@ -42,4 +42,4 @@ def test_three_seeds_can_agree(
 
     assert code == 0
     assert "process agrees with simulation within what seeds differ by." in said
-    assert "found in eight of ten studies: accuracies that differ by 1.6 standard deviations over seeds" in said
+    assert "found in eight of ten studies: values that differ by 1.6 standard deviations over seeds" in said

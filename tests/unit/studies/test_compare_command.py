@@ -122,7 +122,7 @@ def test_a_spreadsheet(tmp_path, compare):
     code, out, _ = compare("pair", "--to", "95%", "--window", 1, "--csv", "-", "--runs-dir", tmp_path)
     rows = list(csv.DictReader(io.StringIO(out)))
     assert (code, out) == (0, place.read_text())
-    assert [(row["arm"], row["seed"], row["updates_to"], row["to_accuracy"]) for row in rows] == [
+    assert [(row["arm"], row["seed"], row["updates_to"], row["to"]) for row in rows] == [
         ("asgd", "1", "200", "0.95"),
         ("adacomp", "1", "", "0.95"),
     ]
@@ -215,10 +215,10 @@ def test_a_narrow_terminal_keeps_what_matters_most(tmp_path, compare, monkeypatc
     ("words", "problem"),
     [
         (("nosuch",), "no run 'nosuch'; there are pair/0001"),
-        (("pair", "--to", "hot"), "--to: 'hot' is not an accuracy; give one above 0% and up to 100%"),
-        (("pair", "--to", "97"), "--to: '97' is not an accuracy"),
-        (("pair", "--to", "0%"), "--to: '0%' is not an accuracy"),
-        (("pair", "--to", "nan"), "--to: 'nan' is not an accuracy"),
+        (("pair", "--to", "hot"), "--to: 'hot' is no value of a measure"),
+        (("pair", "--to", "97"), "--to: 97 is not above 0 and at most 1; give the accuracy"),
+        (("pair", "--to", "0%"), "--to: 0 is not above 0 and at most 1"),
+        (("pair", "--to", "nan"), "--to: nan is not above 0"),
         (("pair", "--window", "0"), "--window: 0 is below 1"),
         (("pair", "--baseline", "sgd"), "--baseline: no arm 'sgd'"),
         (("pair", "--json", "--csv", "-"), "--json, --csv -: standard output is for one of them"),

@@ -128,18 +128,21 @@ def test_a_window_that_no_training_fills_is_noted(runs):
 def test_the_accuracy_is_the_highest_round_one_that_all_reach(runs):
     """In every seed: the worst of them has 95 %, and 91 % in the mean of three."""
     comparison = compare(runs, window=1)
-    assert (comparison.accuracy, comparison.accuracy_chosen) == (0.95, True)
+    assert (comparison.level.value, not comparison.level.is_named) == (0.95, True)
     assert all(arm.num_reached == 3 for arm in comparison.arms.values())
-    assert comparison.accuracy in LADDER
+    assert comparison.level.value in LADDER
     unasked = compare(runs)
-    assert (unasked.accuracy, unasked.window) == (0.85, 3)  # asgd's lowest: the mean of 0.9, 0.93, 0.95; adacomp's 0.89
+    assert (unasked.level.value, unasked.window) == (
+        0.85,
+        3,
+    )  # asgd's lowest: the mean of 0.9, 0.93, 0.95; adacomp's 0.89
     assert unasked.arms["asgd"].outcomes[0].measures["best_accuracy"] == pytest.approx(2.78 / 3)
 
 
 def test_without_a_common_accuracy_there_is_none(tmp_path):
     """Nobody learnt as much as the lowest of the ladder."""
     comparison = compare([finished_run(tmp_path, {"asgd": (0.05, 0.05), "adacomp": (0.05, 0.05)})])
-    assert comparison.accuracy is None
+    assert comparison.level is None
     assert comparison.arms["asgd"].num_reached == 0
     assert comparison.arms["asgd"].measures["updates_to"].values == {}
 
@@ -147,7 +150,7 @@ def test_without_a_common_accuracy_there_is_none(tmp_path):
 def test_an_arm_that_learnt_nothing_does_not_decide_to_which_accuracy_is_told(tmp_path):
     """As with the answer of a run: costs to 10 % would say nothing of the other arm."""
     comparison = compare([finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 0.1, 0.1)})])
-    assert comparison.accuracy == 0.94
+    assert comparison.level.value == 0.94
     assert [arm.num_reached for arm in comparison.arms.values()] == [1, 0]
 
 
@@ -159,10 +162,10 @@ def test_the_accuracy_at_which_all_scenarios_stop_is_told_with_its_window(tmp_pa
     run = finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 0.95, 0.8, 0.85)}, scenario=STOPS)
     comparison = compare([run])
 
-    assert (comparison.accuracy, comparison.window, comparison.accuracy_chosen) == (0.9, 2, False)
+    assert (comparison.level.value, comparison.window, not comparison.level.is_named) == (0.9, 2, False)
     assert [arm.num_reached for arm in comparison.arms.values()] == [1, 0]
     assert "To 90 % in the mean of 2 evaluations" in grids(comparison)
-    assert (compare([run], to=0.8).window, compare([run], window=1).accuracy) == (2, 0.9)
+    assert (compare([run], to=0.8).window, compare([run], window=1).level.value) == (2, 0.9)
     assert compare([run], window=1).arms["adacomp"].num_reached == 1
 
 
@@ -170,7 +173,7 @@ def test_an_accuracy_of_the_scenarios_that_nobody_reached_is_said(tmp_path):
     """Then it is the highest that all reached, by the mean of three."""
     comparison = compare([finished_run(tmp_path, {"asgd": (0.1, 0.8, 0.8, 0.8)}, scenario=STOPS)])
 
-    assert (comparison.accuracy, comparison.window, comparison.accuracy_chosen) == (0.8, 3, True)
+    assert (comparison.level.value, comparison.window, not comparison.level.is_named) == (0.8, 3, True)
     assert comparison.notes[0] == "no trial reached 90 % in the mean of 2 evaluations"
 
 
@@ -179,9 +182,9 @@ def test_an_accuracy_that_all_scenarios_expect_is_told(tmp_path):
     expects = SCENARIO | {"expect": {"final_accuracy": ">= 0.87"}}
     run = finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 0.85, 0.88, 0.9)}, scenario=expects)
     comparison = compare([run])
-    assert (comparison.accuracy, comparison.window, comparison.accuracy_chosen) == (0.87, 3, False)
+    assert (comparison.level.value, comparison.window, not comparison.level.is_named) == (0.87, 3, False)
     lower = compare([finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 0.8, 0.8, 0.9)}, scenario=expects)])
-    assert (lower.accuracy, lower.accuracy_chosen) == (0.8, True)
+    assert (lower.level.value, lower.level.is_named) == (0.8, False)
 
 
 def test_scenarios_that_stop_at_different_accuracies_ask_for_none(tmp_path):
@@ -190,7 +193,7 @@ def test_scenarios_that_stop_at_different_accuracies_ask_for_none(tmp_path):
         finished_run(tmp_path, {"asgd": RISING}, scenario=STOPS),
         finished_run(tmp_path, {"asgd": RISING}, scenario=STOPS, sets=["stop.accuracy=0.95"]),
     ]
-    assert compare(runs).accuracy_chosen
+    assert not compare(runs).level.is_named
     assert compare(runs).window == 3
 
 

@@ -20,9 +20,11 @@ from tiny_sweep import write_sweep
 
 from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.measures.task import Level
 from edgebed.core.plan import Part, TensorLayout
 from edgebed.core.planned.device_core import Core
 from edgebed.core.units import format_duration
+from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.reports.studies.sweep_charts import cell_lines, factor_text, layout_of, letters, maps_of
 from edgebed.reports.studies.sweep_curves import QUANTITIES, curves_of, places_of
 from edgebed.reports.studies.sweep_page import sweep_page
@@ -80,7 +82,7 @@ def test_a_point_is_an_ordinary_run(points: SweepPlan) -> None:
         "task.gradient_time=2ms",
     )  # fmt: skip
     assert recipes.spec(run).updates == 600
-    assert (plan.trial, plan.stop_accuracy, plan.stop_window, plan.stop_updates) == ("top-k", 0.8, 3, 600)
+    assert (plan.trial, plan.stop_level, plan.stop_updates) == ("top-k", Level("accuracy", 0.8, 3), 600)
     assert plan.nodes[0].task.gradient_time_s == 0.002
     assert [node.link.uplink_bit_s for node in plan.nodes if node.role == "worker"] == [250_000] * 2
     assert not points.has_own(point, "gradient_time")
@@ -310,7 +312,8 @@ def test_a_sweep_is_drawn_against_each_of_its_axes(
     for label, wheres in facets.items():
         for measure, quantity in QUANTITIES.items():
             charts = curves_of(result, measure, axes[label])
-            assert [chart.title for chart in charts] == [f"{quantity.title} against {label}{where}" for where in wheres]
+            title = f"{quantity.title} to the accuracy against {label}"
+            assert [chart.title for chart in charts] == [f"{title}{where}" for where in wheres]
             assert {point.name for point in charts[0].data.points} == {"dense", "top-k"}  # slow never gets there
     titles = [chart.title for chart in charts_in(sweep_page(result, "edgebed sweep").parts)]
     assert len(set(titles)) == len(titles)
@@ -385,7 +388,7 @@ def undecided(result: SweepResult) -> SweepResult:
 
 
 RATE, FLEETS = {"fleet.edge.uplink": RATES}, {"fleet.edge.uplink": RATES, "fleet.edge.count": ["4", "8"]}
-FELL = (Fall(best=0.86, final=0.17), Fall(best=0.9, final=0.5))
+FELL = (Fall(best=0.86, final=0.17, measure=ACCURACY), Fall(best=0.9, final=0.5, measure=ACCURACY))
 FIRST, WINNERS, POINTS = "\n## Who is first", "\n## What each", "\n## CPU time"
 PAGES = {
     "two seeds: spreads": (swept({"fleet.edge.uplink": RATES[:1]}, seeds=2), POINTS),

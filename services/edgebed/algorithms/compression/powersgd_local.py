@@ -8,7 +8,7 @@ NeurIPS, algorithm 1: one step of subspace iteration for M = g + e, begun at the
 Tensors of one dimension are sent whole, and matrices that two thin ones would not be smaller than. Differs from the
 paper, hence the name: there all workers share P and Q, by a mean in between; at a parameter server each sends its own
 in one message, and the mean of W workers has rank r W. So a model on its way down is not small, as the paper's shared
-factors are, and neither its bytes nor its accuracy are those of the paper's method.
+factors are, and neither its bytes nor what it learns are those of the paper's method.
 
 Shapes: a tensor (a, b, ...) is a matrix (a, b ...); rank r; (a, r) and (b ..., r) float32 travel.
 """

@@ -6,7 +6,7 @@ divided by the other. A task's headline, the measure that it declares first, is 
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -43,13 +43,51 @@ class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
         """A value as people read it."""
         return percent_text(value) if self.unit == "share" else number_text(value)
 
+    def rank(self, value: float | None) -> float:
+        """A number by which values are in order, the best first and the unknown last."""
+        return math.inf if value is None else -value if self.better == "more" else value
+
+    def gain(self, value: Any, over: Any) -> Any:
+        """By how much a value is better than another; of arrays each."""
+        return value - over if self.better == "more" else over - value
+
+    @property
+    def title(self) -> str:
+        """The measure at the beginning of a sentence."""
+        return self.words[:1].upper() + self.words[1:]
+
+    @property
+    def is_share(self) -> bool:
+        """Whether values are shares, which people read in per cent, and whose differences they read in points."""
+        return self.unit == "share"
+
+    def points_text(self, difference: float) -> str:
+        """A difference of two values, in points where they are shares."""
+        return f"{100 * difference:.2f} points" if self.is_share else number_text(difference)
+
+    def level_text(self, value: float) -> str:
+        """A value that was asked for, with no more digits than it has."""
+        return f"{100 * value:.6g} %" if self.unit == "share" else f"{value:.6g}"
+
+    def is_reached(self, value: float, level: float) -> bool:
+        """Whether a value is as good as another."""
+        return value >= level if self.better == "more" else value <= level
+
     def told(self, value: float | None) -> str:
         """A value with the measure's name in front."""
         return f"{self.words} {self.text(value)}"
 
-    def best(self, values: "NDArray[np.float64]") -> float:
-        """The best of some values; NaN if one is."""
-        return float(values.max() if self.better == "more" else values.min())
+    def best(self, values: "NDArray[np.float64] | Sequence[float]") -> float:
+        """The best of some values."""
+        return float(max(values) if self.better == "more" else min(values))
+
+
+class Level(msgspec.Struct, frozen=True):
+    """A value of a measure that the mean of some evaluations is to reach."""
+
+    measure: str
+    value: float
+    window: int = 1
 
 
 def values_of(sums: Sums) -> dict[str, float]:

@@ -4,6 +4,7 @@ The headline bytes are the payload of the pushes the server applied, that of the
 together; the payload of all messages and the bytes at the network interface stand beside them.
 """
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -18,8 +19,10 @@ from edgebed.core.measures.measure import (
     VERDICT,
     Family,
     Measure,
+    Unit,
     measures_of,
 )
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import bytes_text
 
 
@@ -38,18 +41,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
 class CommonMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of every trial. None: not measured."""
 
-    final_accuracy: Annotated[
-        float | None, Measure(SHARE, "more", "final accuracy", column="accuracy", compared="final accuracy")
-    ]
-    """Accuracy of the last model; None where the trial ended before its final evaluation."""
-    best_accuracy: Annotated[
-        float | None, Measure(SHARE, "more", "best accuracy", column="best", compared="best accuracy")
-    ]
-    """The highest single accuracy measured."""
     most_frequent_class: Annotated[float | None, Measure(SHARE, "", "always the most frequent class")] = None
-    """The share of the test set's most frequent class: the accuracy of who always says it. None: not known."""
-    final_loss: Annotated[float | None, Measure(NUMBER, "less", "final loss")]
-    """Loss of the last model; not finite where training diverged."""
+    """The share of the test set's most frequent class: what who always says it comes to. None: not known."""
     updates: Annotated[int, Measure(COUNT, "more", "updates", column="updates", compared="updates")]
     """Pushes that the server applied."""
     time_s: Annotated[float | None, Measure(SECONDS, "less", "time of training", column="time", compared="time")]
@@ -60,10 +53,8 @@ class CommonMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """Updates a second, over all of the training."""
     evaluations: Annotated[int, Measure(COUNT)]
     """Number of measurements on the test set."""
-    last_accuracy: Annotated[float | None, Measure(SHARE, "more")] = None
-    """The accuracy measured last, which is the final one in a trial that completed."""
-    last_accuracy_version: Annotated[int | None, Measure(COUNT)] = None
-    """The number of updates after which `last_accuracy` was measured."""
+    last_version: Annotated[int | None, Measure(COUNT)] = None
+    """The number of updates after which the model was measured last."""
     diverged_at: Annotated[int | None, Measure(COUNT, "more")] = None
     """The first update at which something was not finite; None where every loss was."""
     examples_per_update: Annotated[float | None, Measure(NUMBER)] = None
@@ -255,22 +246,59 @@ STRUCTS: dict[Family, type[msgspec.Struct]] = {
     "all": CommonMeasures, "server": ServerMeasures, "shards": ShardMeasures,
 }  # fmt: skip
 MEASURES = {each.name: each for family, struct in STRUCTS.items() for each in measures_of(struct, family)}
-"""Every measure of a trial by name."""
+"""Every measure of a trial by name, but for those of its task."""
+UNITS: dict[str, Unit] = {"share": SHARE, "number": NUMBER}
 
 
-def measure_of(name: str) -> Measure:
+OF_TASK = {"final": "Of the last model:", "best": "The best evaluation:", "last": "Measured last:"}
+"""What a trial has of each measure of its task; `final_loss` names one of these numbers."""
+
+
+def meanings(measures: Iterable[TaskMeasure]) -> dict[str, str]:
+    """What the numbers of a task are."""
+    return {f"{of}_{each.name}": f"{text} {each.meaning}" for each in measures for of, text in OF_TASK.items()}
+
+
+def of_task(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
+    """What a trial has of each measure of its task: of the last model, the best, and what was measured last."""
+    found: dict[str, Measure] = {}
+    for each in measures:
+        unit, words, is_headline = UNITS[each.unit], each.words, not found
+        final, best = f"final {words}", f"best {words}"
+        declared = {
+            "final": Measure(
+                unit, each.better, final, words if is_headline else "", final if is_headline else "",
+            ),
+            "best": Measure(unit, each.better, best, "best", best) if is_headline else Measure(unit, each.better),
+            "last": Measure(unit, each.better),
+        }  # fmt: skip
+        found |= {f"{of}_{each.name}": one._replace(name=f"{of}_{each.name}") for of, one in declared.items()}
+    return found
+
+
+def all_measures(task: Iterable[TaskMeasure]) -> dict[str, Measure]:
+    """Every measure of a trial by name, those of its task first."""
+    own = of_task(task)
+    chance = "most_frequent_class"  # beside the headline, whose value it is without training
+    return dict(list(own.items())[:2]) | {chance: MEASURES[chance]} | own | MEASURES
+
+
+def measure_of(name: str, task: Iterable[TaskMeasure] = ()) -> Measure:
     """The measure that an expectation names."""
-    return VERDICT if name == VERDICT.name else MEASURES[name]
+    return VERDICT if name == VERDICT.name else (of_task(task) | MEASURES)[name]
 
 
-def measure_text(name: str, value: float | None) -> str:
+def measure_text(name: str, value: float | None, task: Iterable[TaskMeasure] = ()) -> str:
     """A measure's value in its own unit."""
-    return measure_of(name).text(value)
+    return measure_of(name, task).text(value)
 
 
-def compared_texts(name: str, measured: float | None, bound: float) -> tuple[str, str]:
+def compared_texts(
+    name: str, measured: float | None, bound: float, task: Iterable[TaskMeasure] = ()
+) -> tuple[str, str]:
     """A measured value and its bound; with all their digits where rounding would make them look the same."""
-    texts = measure_text(name, measured), measure_text(name, bound)
+    measure = measure_of(name, task)
+    texts = measure.text(measured), measure.text(bound)
     if texts[0] == texts[1] and measured is not None and measured != bound:
         return f"{measured:.10g}", f"{bound:.10g}"
     return texts

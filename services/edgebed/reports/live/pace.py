@@ -19,7 +19,7 @@ class Times(NamedTuple):
 
 
 class Pace:
-    """Follows one trial. What an accuracy ends may end sooner than it says."""
+    """Follows one trial. What a measure's value ends may end sooner than it says."""
 
     def __init__(self, began_s: float) -> None:
         self._began_s = began_s

@@ -16,7 +16,7 @@ from rich.text import Text
 from edgebed.core.console import make_console
 from edgebed.core.measures.trial import measure_text
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import count_text, percent_text, seconds_text
+from edgebed.core.quantities import count_text, seconds_text
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
@@ -133,21 +133,21 @@ def ended_line(summary: TrialSummary, wall_s: float | None) -> tuple[str, str]:
     text = summary.outcome + (f" ({summary.reason})" if summary.reason else "")
     if summary.outcome == "completed" and summary.is_sound:
         missed = [
-            f"{each.measure} {each.comparison} {measure_text(each.measure, each.bound)}"
+            f"{each.measure} {each.comparison} {measure_text(each.measure, each.bound, summary.measures)}"
             for each in summary.expectations
             if each.met is False
         ]
         text = summary.outcome + (f" (expected {', '.join(missed)})" if missed else "")
     elif summary.ran_to_end:
         text = outcome_text(summary)
-    accuracy = f"accuracy {percent_text(summary.final_accuracy)}"
-    if summary.final_accuracy is None and summary.last_accuracy is not None:
-        version = summary.last_accuracy_version or 0
-        accuracy = f"accuracy {percent_text(summary.last_accuracy)} at update {version:,}"
+    headline = summary.headline
+    measured = headline.told((summary.final or summary.last).get(headline.name))
+    if summary.last and not summary.final:
+        measured += f" at update {summary.last_version or 0:,}"
     updates = count_text(summary.updates, "update")
     last = f", the last at {seconds_text(summary.last_update_s)}" if summary.updates and summary.has_idle_end else ""
     figures = (
-        accuracy,
+        measured,
         updates if summary.time_s is None else f"{updates} in {took}{last}",
         summary.own.payload_text if summary.own else "",
     )

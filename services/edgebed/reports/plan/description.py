@@ -112,7 +112,9 @@ class Description:
     durability: str
     """Where a server goes on that is started anew."""
     most_frequent: tuple[int, float] | None
-    """The test set's most frequent class, and its share: the accuracy of who always says it."""
+    """The test set's most frequent class, and its share: what who always says it comes to."""
+    headline: str
+    """The measure of the task that results are told by."""
     stop: tuple[str, ...]
     expectations: tuple[str, ...]
     virtual_time: str
@@ -168,6 +170,7 @@ def describe_plan(
         on_failure=_on_failure(plan),
         durability=_durability(plan, runtime),
         most_frequent=largest_share(plan.evaluator.label_counts),
+        headline=plan.headline.words,
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),
         virtual_time=virtual_time_text(plan) if TRAITS[runtime].is_virtual else "",
@@ -240,8 +243,8 @@ def _stops(plan: Plan) -> Iterator[str]:
         yield f"{plan.stop_updates:,} updates" + (f" ({passes:.3g} passes through the data)" if passes else "")
     if plan.stop_time_s is not None:
         yield format_duration(plan.stop_time_s)
-    if plan.stop_accuracy is not None:
-        yield f"accuracy {plan.stop_accuracy:g}{f', mean of {plan.stop_window}' if plan.stop_window > 1 else ''}"
+    if level := plan.stop_level:
+        yield f"{level.measure} {level.value:g}{f', mean of {level.window}' if level.window > 1 else ''}"
 
 
 def _expectations(plan: Plan) -> Iterator[str]:

@@ -57,7 +57,7 @@ def _totals(d: Description) -> Iterator[str]:
     yield f"A new server goes on {d.durability}"
     if d.most_frequent:
         label, share = d.most_frequent
-        yield f"Most frequent class of the test set: {label}, accuracy of always saying it: {percent_text(share)}"
+        yield f"Most frequent class of the test set: {label}, {d.headline} of always saying it: {percent_text(share)}"
     yield f"Stop: {', or '.join(d.stop)}"
     if d.expectations:
         yield f"Expected: {', '.join(d.expectations)}"

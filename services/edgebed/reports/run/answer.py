@@ -1,23 +1,24 @@
-"""The answer of a run in a few sentences, from the data: what each trial took to the accuracy that was asked for.
+"""The answer of a run in a few sentences, from the data: what each trial took to the level that was asked for.
 
-That accuracy is the one at which the scenario stops, by the mean of as many evaluations; else the one that it expects
-of all trials, or the highest round one that all reached, by the mean of three. A trial whose best accuracy is far
+That level is the one at which the scenario stops, by the mean of as many evaluations; else the one that it expects
+of all trials, or the highest round one that all reached, by the mean of three. A trial whose best value is far
 below that of the others does not decide it, and is told apart. Of shards, which push nothing, the answer is how fast
 they are and what holds them up.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from edgebed.core.quantities import bytes_text, factor_text, number_text, percent_text, seconds_text
+from edgebed.core.quantities import bytes_text, factor_text, number_text, seconds_text
 from edgebed.journal.series import Evaluations
 from edgebed.reports.run.busy import bottleneck_text
 from edgebed.running.results import Trial
 from edgebed.studies.measures import (
     Level,
-    best_accuracy,
-    expected_accuracies,
+    best_average,
+    expected_values,
     fall_of,
     level_told,
     named_level,
@@ -37,19 +38,19 @@ def answer_lines(trials: Sequence[Trial]) -> tuple[str, ...]:
     measured = {trial.name: trial.series.evaluations for trial in trials if len(trial.series.evaluations)}
     plans = [trial.plan for trial in trials]
     named = named_level(plans)
-    level = level_told(named, list(measured.values()), expected=expected_accuracies(plans))
+    level = level_told(named, list(measured.values()), expected=expected_values(plans))
     lines = [_speeds(trials)]
     if named and named != level and measured:
         lines.append(f"No trial reached {named.text}.")
     if level:
         lines += _costs(level, measured)
         lines += _before_faults(level, trials)
-    lines += [_accuracies(measured), *_falls(measured, level), *_no_better(trials)]
+    lines += [_finals(measured), *_falls(measured, level), *_no_better(trials)]
     return tuple(filter(None, lines))
 
 
 class Cost(NamedTuple):
-    """What it took to reach an accuracy."""
+    """What it took to reach a level."""
 
     ingress_bytes: float | None
     traffic_bytes: float | None
@@ -102,7 +103,7 @@ def _costs(level: Level, measured: Mapping[str, Evaluations]) -> Iterator[str]:
     reached = {
         name: found
         for name, evaluations in measured.items()
-        if (found := reach(evaluations, level.accuracy, level.window))
+        if (found := reach(evaluations, level.value, level.window, level.measure))
     }
     absent = [name for name in measured if name not in reached]
     never = f" {_names(absent)} did not reach it." if absent else ""
@@ -121,7 +122,7 @@ def _before_faults(level: Level, trials: Sequence[Trial]) -> Iterator[str]:
     """A sentence on trials with faults that had met none of them when they reached the level."""
     spared, firsts = list[str](), list[float]()
     for trial in trials:
-        found = reach(trial.series.evaluations, level.accuracy, level.window)
+        found = reach(trial.series.evaluations, level.value, level.window, level.measure)
         times_s = [each.t for each in trial.series.faults if each.was_done]
         if found and trial.plan.faults and found.time_s < min(times_s, default=math.inf):
             spared.append(trial.name)
@@ -145,18 +146,23 @@ def _speeds(trials: Sequence[Trial]) -> str:
     return f"Steps a second, and what holds each up: {'; '.join(texts)}." if texts else ""
 
 
-def _accuracies(measured: Mapping[str, Evaluations]) -> str:
-    """The final accuracy of each trial with its best, the highest first; a dash where it came to no end."""
-    known = {name: (each.final_value, best_accuracy(each)) for name, each in measured.items()}
-    ranked = sorted(known, key=lambda name: [-(accuracy or 0.0) for accuracy in known[name]])
-    texts = [f"{name} {percent_text(known[name][0])} ({percent_text(known[name][1])})" for name in ranked[:NAMED_MAX]]
-    return f"Final accuracy (best): {', '.join(texts)}." if texts else ""
+def _finals(measured: Mapping[str, Evaluations]) -> str:
+    """The final headline of each trial with its best, the best first; a dash where it came to no end."""
+    sentences = []
+    for headline in dict.fromkeys(each.headline for each in measured.values()):
+        alike = {name: each for name, each in measured.items() if each.headline == headline}
+        known = {name: (each.final_value, best_average(each)) for name, each in alike.items()}
+        ranks = {name: [headline.rank(value) for value in values] for name, values in known.items()}
+        ranked = sorted(known, key=ranks.__getitem__)
+        told = (f"{name} {headline.text(known[name][0])} ({headline.text(known[name][1])})" for name in ranked)
+        sentences.append(f"Final {headline.words} (best): {', '.join(itertools.islice(told, NAMED_MAX))}.")
+    return " ".join(sentences)
 
 
 def _no_better(trials: Sequence[Trial]) -> Iterator[str]:
     """A sentence on trials that were never better than whoever always says the test set's most frequent class."""
     for trial in trials:
-        share, best = trial.summary.most_frequent_class, trial.summary.best_accuracy
+        share, best = trial.summary.most_frequent_class, trial.summary.best.get(trial.summary.headline.name)
         if share is not None and best is not None and best <= share:
             yield f"{trial.name} is {no_better_text(share)}."
 

@@ -1,4 +1,4 @@
-"""What a terminal shows of a run: its trials, accuracy against traffic, what held and what did not; its links."""
+"""What a terminal shows of a run: its trials, their headline against traffic, what held and what did not; its links."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +12,7 @@ from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
 from edgebed.reports.run.faults_text import accounting_line, faults_line, links_changed
 from edgebed.reports.run.shards_text import shards_text
-from edgebed.reports.run.sketch import accuracy_chart
+from edgebed.reports.run.sketch import headline_chart
 from edgebed.reports.run.traffic_text import traffic_lines
 from edgebed.reports.run.trial_measures import most_frequent_of, results_grid
 from edgebed.reports.writing.page import Notes, Paragraph, Part, Section, Shade, Sketch, Span, legend, shaded
@@ -34,7 +34,7 @@ def results_brief(run: Run, *, verbose: bool = False) -> Iterator[Part]:
     yield legend(updates_text({trial.trial: trial.examples_per_update for trial in summary.trials}))
     series = {name: trial.series for name, trial in run.trials.items()}
     shares = most_frequent_of(summary.trials)
-    yield Sketch(lambda columns, colours: accuracy_chart(series, shares, columns=columns, colours=colours))
+    yield Sketch(lambda columns, colours: headline_chart(series, shares, columns=columns, colours=colours))
     yield from (Paragraph(line.replace("; ", ";\n  ")) for line in answer_lines(list(run.trials.values())))
     if not verbose:
         yield from (legend(f"  {remark}") for remark in _modelled(summary.trials))
@@ -118,7 +118,7 @@ def _judgements(trial: TrialSummary, *, verbose: bool) -> Iterator[Span]:
 def _expectation(trial: TrialSummary, expectation: Expectation) -> Span:
     shade: Shade = ("good" if expectation.met else "bad") if trial.ran_to_end else "quiet"
     mark = {"good": "✓", "bad": "✗"}.get(shade, UNMEASURED)
-    measured, bound = compared_texts(expectation.measure, expectation.measured, expectation.bound)
+    measured, bound = compared_texts(expectation.measure, expectation.measured, expectation.bound, trial.measures)
     text = "not measured" if expectation.measured is None else measured
     compared = f"{expectation.measure} {text}, expected {expectation.comparison} {bound}"
     return Span(f"{mark} {trial.trial}: {compared}", shade)

@@ -1,7 +1,7 @@
-"""Charts of trials: accuracy against bytes, updates and time, staleness, updates a second.
+"""Charts of trials: what was measured against bytes, updates and time, staleness, updates a second.
 
 Faults and actions by hand are marked: a line with words where there are few, else a tick above the axes; those close
-together are one mark. A level line is the accuracy of who always says the most frequent class.
+together are one mark. A level line is what who always says the most frequent class comes to.
 """
 
 import dataclasses
@@ -14,9 +14,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import updates_text
 from edgebed.journal.series import Evaluations, Floats, Ints, Series, Updates
-from edgebed.reports.run.trial_measures import MOST_FREQUENT
+from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of
 from edgebed.reports.writing.drawing import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
 
 RATE_BINS = 40
@@ -56,20 +57,20 @@ def charts_of(
 ) -> dict[str, Chart]:
     """All charts of trials, by name in the order of a report; `most_frequent`: see `with_most_frequent`.
 
-    Where updates of trials stand for different numbers of examples, as a round of models and a gradient do, accuracies
-    are drawn against the examples instead of the updates.
+    Where updates of trials stand for different numbers of examples, as a round of models and a gradient do, they are
+    drawn against the examples instead of the updates.
     """
     examples = {name: (examples_per_update or {}).get(name) for name in trials}
-    drawn = {**CHARTS, "accuracy-updates": _over_examples(examples)} if updates_text(examples) else CHARTS
+    drawn = {**CHARTS, "over-updates": _over_examples(examples)} if updates_text(examples) else CHARTS
     charts = {name: draw(trials) for name, draw in drawn.items()}
     return {
-        name: with_most_frequent(chart, most_frequent) if name.startswith("accuracy") else chart
+        name: with_most_frequent(chart, most_frequent) if name.startswith("over-") else chart
         for name, chart in charts.items()
     }
 
 
 def with_most_frequent(chart: Chart, shares: Collection[float]) -> Chart:
-    """A chart of accuracies with a line at the share of each test set's most frequent class.
+    """A chart of shares with a line at the share of each test set's most frequent class.
 
     One below all that is drawn is left out, since it would take the room of the curves.
     """
@@ -86,29 +87,29 @@ def with_most_frequent(chart: Chart, shares: Collection[float]) -> Chart:
     return dataclasses.replace(chart, plot=plot, num_lines=chart.num_lines + len(set(shares)))
 
 
-def accuracy_over_traffic(trials: Trials) -> Chart:
-    """Test accuracy against the payload of all pushes and all models sent so far, on a logarithmic axis."""
-    return _over_bytes("Accuracy against bytes up and down", trials, "traffic")
+def over_traffic(trials: Trials) -> Chart:
+    """The headline against the payload of all pushes and all models sent so far, on a logarithmic axis."""
+    return _over_bytes("bytes up and down", trials, "traffic")
 
 
-def accuracy_over_ingress(trials: Trials) -> Chart:
-    """Test accuracy against the payload of all pushes so far, on a logarithmic axis."""
-    return _over_bytes("Accuracy against bytes up", trials, "ingress")
+def over_ingress(trials: Trials) -> Chart:
+    """The headline against the payload of all pushes so far, on a logarithmic axis."""
+    return _over_bytes("bytes up", trials, "ingress")
 
 
-def accuracy_over_egress(trials: Trials) -> Chart:
-    """Test accuracy against the payload of all models sent so far, on a logarithmic axis."""
-    return _over_bytes("Accuracy against bytes down", trials, "egress")
+def over_egress(trials: Trials) -> Chart:
+    """The headline against the payload of all models sent so far, on a logarithmic axis."""
+    return _over_bytes("bytes down", trials, "egress")
 
 
-def accuracy_over_updates(trials: Trials) -> Chart:
-    """Test accuracy against the number of updates."""
-    return _over_work("Accuracy against updates", trials, "updates", dict.fromkeys(trials, 1))
+def over_updates(trials: Trials) -> Chart:
+    """The headline against the number of updates."""
+    return _over_work("updates", trials, "updates", dict.fromkeys(trials, 1))
 
 
-def accuracy_over_time(trials: Trials) -> Chart:
-    """Test accuracy against the time since training started."""
-    return _chart("Accuracy against time", trials, _accuracy_over_time, lambda _, __, t: t)
+def over_time(trials: Trials) -> Chart:
+    """The headline against the time since training started."""
+    return _chart(title_of(trials, "time"), trials, _over_time, lambda _, __, t: t)
 
 
 def staleness(trials: Trials) -> Chart:
@@ -122,11 +123,11 @@ def update_rate(trials: Trials) -> Chart:
 
 
 CHARTS: dict[str, Callable[[Trials], Chart]] = {
-    "accuracy-traffic": accuracy_over_traffic,
-    "accuracy-updates": accuracy_over_updates,
-    "accuracy-time": accuracy_over_time,
-    "accuracy-ingress": accuracy_over_ingress,
-    "accuracy-egress": accuracy_over_egress,
+    "over-traffic": over_traffic,
+    "over-updates": over_updates,
+    "over-time": over_time,
+    "over-ingress": over_ingress,
+    "over-egress": over_egress,
     "staleness": staleness,
     "update-rate": update_rate,
 }
@@ -140,11 +141,11 @@ def bytes_of(counted: Updates | Evaluations, over: str) -> Floats:
 
 def _over_examples(examples: ExamplesPerUpdate) -> Callable[[Trials], Chart]:
     factors = {name: math.nan if value is None else value for name, value in examples.items()}
-    return lambda trials: _over_work("Accuracy against examples", trials, "examples", factors)
+    return lambda trials: _over_work("examples", trials, "examples", factors)
 
 
-def _over_work(title: str, trials: Trials, over: str, factors: Mapping[str, float]) -> Chart:
-    """Test accuracy against the number of updates times a factor."""
+def _over_work(what: str, trials: Trials, over: str, factors: Mapping[str, float]) -> Chart:
+    """The headline against the number of updates times a factor."""
 
     def plot(axes: Axes, trials: Trials) -> None:
         for index, (name, series) in enumerate(trials.items()):
@@ -153,12 +154,17 @@ def _over_work(title: str, trials: Trials, over: str, factors: Mapping[str, floa
                 x = factors[name] * evaluations.version
                 axes.plot(x, evaluations.values, label=name, **line_style(index, len(evaluations)))
         axes.set_xlabel(AXES[over])
-        accuracy_axis(axes)
+        value_axis(axes, headline_of(trials.values()))
 
-    return _chart(title, trials, plot, lambda name, series, t: factors[name] * _at(series, t, series.updates.version))
+    return _chart(
+        title_of(trials, what),
+        trials,
+        plot,
+        lambda name, series, t: factors[name] * _at(series, t, series.updates.version),
+    )
 
 
-def _over_bytes(title: str, trials: Trials, over: str) -> Chart:
+def _over_bytes(what: str, trials: Trials, over: str) -> Chart:
     def plot(axes: Axes, trials: Trials) -> None:
         low, high = np.inf, 0.0
         for index, (name, series) in enumerate(trials.items()):
@@ -168,9 +174,11 @@ def _over_bytes(title: str, trials: Trials, over: str) -> Chart:
                 axes.plot(x[seen], y[seen], label=name, **line_style(index, int(seen.sum())))
                 low, high = min(low, float(x[seen].min())), max(high, float(x[seen].max()))
         bytes_scale(axes, over, low, high)
-        accuracy_axis(axes)
+        value_axis(axes, headline_of(trials.values()))
 
-    return _chart(title, trials, plot, lambda _, series, t: _at(series, t, bytes_of(series.updates, over)))
+    return _chart(
+        title_of(trials, what), trials, plot, lambda _, series, t: _at(series, t, bytes_of(series.updates, over))
+    )
 
 
 def _chart(title: str, trials: Trials, plot: Callable[[Axes, Trials], None], place: Place | None = None) -> Chart:
@@ -182,10 +190,16 @@ def _chart(title: str, trials: Trials, plot: Callable[[Axes, Trials], None], pla
     return Chart(title, plot_marked, len(trials))
 
 
-def accuracy_axis(axes: Axes) -> None:
-    """Label the vertical axis for accuracies, in per cent."""
-    axes.set_ylabel("test accuracy (%)")
-    percent_axis(axes.yaxis)
+def title_of(trials: Trials, what: str) -> str:
+    """Title of a chart of the headline against something."""
+    return f"{headline_of(trials.values()).title} against {what}"
+
+
+def value_axis(axes: Axes, headline: TaskMeasure) -> None:
+    """Label the vertical axis for values of the headline, in per cent where they are shares."""
+    axes.set_ylabel(f"test {headline.words}" + (" (%)" if headline.is_share else ""))
+    if headline.is_share:
+        percent_axis(axes.yaxis)
 
 
 def bytes_scale(axes: Axes, over: str, low: float, high: float) -> None:
@@ -196,13 +210,13 @@ def bytes_scale(axes: Axes, over: str, low: float, high: float) -> None:
     axes.set_xlabel(AXES[over])
 
 
-def _accuracy_over_time(axes: Axes, trials: Trials) -> None:
+def _over_time(axes: Axes, trials: Trials) -> None:
     for index, (name, series) in enumerate(trials.items()):
         evaluations = series.evaluations
         if len(evaluations):
             axes.plot(evaluations.t, evaluations.values, label=name, **line_style(index, len(evaluations)))
     axes.set_xlabel(AXES["time"])
-    accuracy_axis(axes)
+    value_axis(axes, headline_of(trials.values()))
 
 
 def _staleness(axes: Axes, trials: Trials) -> None:

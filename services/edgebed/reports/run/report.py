@@ -79,7 +79,7 @@ LISTED_MAX = 50
 LOG_LINES = 20
 """Lines that are shown of the log of a node that died."""
 LOGS_MAX = 8
-LEAD = ("accuracy-traffic", "accuracy-time")
+LEAD = ("over-traffic", "over-time")
 """The charts that show the answer where workers push updates."""
 SIGNS = {">=": "≥", "<=": "≤", "==": "=", "!=": "≠"}
 MARKS = "Dotted lines, or ticks above a chart, mark faults and actions by hand."
@@ -160,10 +160,10 @@ def _expectations(trials: Sequence[TrialSummary]) -> Iterator[Part]:
     rows = []
     for trial in trials:
         for each in trial.expectations:
-            measured, bound = compared_texts(each.measure, each.measured, each.bound)
+            measured, bound = compared_texts(each.measure, each.measured, each.bound, trial.measures)
             met = met_cell(each, ran_to_end=trial.ran_to_end)
             sign = SIGNS.get(each.comparison, each.comparison)
-            rows.append((trial.trial, measure_of(each.measure).title, f"{sign} {bound}", measured, met))
+            rows.append((trial.trial, measure_of(each.measure, trial.measures).title, f"{sign} {bound}", measured, met))
     yield Grid(EXPECTATION_HEAD, rows)
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, percent_text, seconds_text
+from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, seconds_text
 from edgebed.journal.outcome import tone_of
-from edgebed.journal.overview import IN_PROGRESS, RunOverview, TrialFigures, overview_of
+from edgebed.journal.overview import IN_PROGRESS, RunOverview, overview_of
 from edgebed.journal.run_folder import list_runs, write_atomically
 from edgebed.reports.run.report import write_report
 from edgebed.reports.writing.html import to_html
@@ -23,7 +23,7 @@ from edgebed.running.results import Run
 
 INDEX = "index.html"
 HEAD = (
-    "run", "started (UTC)", "result", "best accuracy", "up and down", "time", "runtime", "took", "size", "changed",
+    "run", "started (UTC)", "result", "best", "up and down", "time", "runtime", "took", "size", "changed",
     "note", "trials", "question",
 )  # fmt: skip
 
@@ -71,7 +71,7 @@ def _row(run: RunOverview, *, has_report: bool) -> tuple[Text, ...]:
         Span(run.name, file=f"{run.name}/report.html" if has_report else f"{run.name}/"),
         _moment(run.started),
         Span(run.badge, tone),
-        _best(run.figures),
+        _best(run),
         _range([each.passed_bytes for each in run.figures], bytes_text),
         _range([each.time_s for each in run.figures], seconds_text),
         run.runtime,
@@ -91,13 +91,11 @@ def _moment(started: str) -> Text:
     return Span(f"{moment:%Y-%m-%d %H:%M}", order=moment.timestamp())
 
 
-def _best(figures: Sequence[TrialFigures]) -> Text:
-    """The best accuracy of all trials, with the trial where there are several."""
-    known = {each.trial: each.best_accuracy for each in figures if each.best_accuracy is not None}
-    if not known:
+def _best(run: RunOverview) -> Text:
+    """The best headline of all trials, with the trial where there are several."""
+    if run.best is None:
         return UNMEASURED
-    best = max(known, key=lambda trial: known[trial])
-    return Span(percent_text(known[best]) + (f" ({best})" if len(figures) > 1 else ""), order=known[best])
+    return Span(run.best.best_text + (f" ({run.best.trial})" if len(run.figures) > 1 else ""), order=run.rank)
 
 
 def _range(values: Sequence[float | None], write: Callable[[float | None], str]) -> Text:

@@ -1,4 +1,4 @@
-"""The accuracy of a run's trials against their bytes, as a chart of characters."""
+"""The headline of a run's trials against their bytes, as a chart of characters."""
 
 import math
 import textwrap
@@ -6,9 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import bytes_text
 from edgebed.journal.series import Series
-from edgebed.reports.run.trial_measures import MOST_FREQUENT
+from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of
 from edgebed.reports.writing.character_chart import Axis, Line, chart_lines
 
 MARKERS = "xo+*#@"
@@ -21,13 +22,13 @@ CHART_ROWS = 14
 TRAFFIC_LABEL = "bytes up and down: pushes and the models sent back (logarithmic)"
 INGRESS_LABEL = "bytes up: payload of the pushes alone (logarithmic)"
 AXIS_MIN = 0.01
-"""Least length of an axis of the chart, in points of accuracy and in decades of bytes."""
+"""Least length of an axis of the chart, in points and in decades of bytes."""
 
 
-def accuracy_chart(
+def headline_chart(
     trials: Mapping[str, Series], most_frequent: Collection[float] = (), *, columns: int = 80, colours: bool = False
 ) -> str:
-    """Test accuracy against the bytes that went up and down (logarithmic) in characters; "" without any point.
+    """The headline against the bytes that went up and down (logarithmic) in characters; "" without any point.
 
     The axes go from the lowest value to the highest. `most_frequent`: shares of test sets' most frequent classes, each
     a level line where it is not below all else. Where a trial's journal does not say what went down, all are
@@ -36,12 +37,14 @@ def accuracy_chart(
     """
     measured = {name: series.evaluations for name, series in trials.items() if series.evaluations.ingress_bytes.any()}
     is_known = all(np.isfinite(each.egress_bytes).all() for each in measured.values())
+    headline = headline_of(trials.values())
+    scale = 100 if headline.is_share else 1
     curves: dict[str, list[tuple[float, float]]] = {}
     for name, each in measured.items():
         x, y = each.traffic_bytes if is_known else each.ingress_bytes, each.values
         seen = (x > 0) & np.isfinite(y)  # The initial model has cost nothing and has no place on a logarithmic axis.
         if seen.any():
-            curves[name] = list(zip(np.log10(x[seen]).tolist(), (100 * y[seen]).tolist(), strict=True))
+            curves[name] = list(zip(np.log10(x[seen]).tolist(), (scale * y[seen]).tolist(), strict=True))
     if not curves:
         return ""
     lines, key = [], []
@@ -60,13 +63,16 @@ def accuracy_chart(
     chart = chart_lines(
         lines,
         Axis(*_limits(x_low, x_high), [(tick, bytes_text(10**tick)) for tick in _decades(x_low, x_high)]),
-        Axis(*_limits(y_low, y_high), [(tick, f"{tick:g}") for tick in _nice_ticks(y_low, y_high)]),
+        Axis(
+            *_limits(y_low, y_high),
+            [(tick, f"{tick:g}") for tick in _nice_ticks(y_low, y_high, 0.1 if headline.is_share else 1e-6)],
+        ),
         columns=columns,
         rows=CHART_ROWS,
     )
     label = TRAFFIC_LABEL if is_known else INGRESS_LABEL
     below = (line.center(columns).rstrip() for line in textwrap.wrap(label, columns))
-    return "\n".join([*_key_lines(key, columns), *chart, *below])
+    return "\n".join([*_key_lines(headline, key, columns), *chart, *below])
 
 
 def _ends(values: Iterable[float]) -> tuple[float, float]:
@@ -81,9 +87,9 @@ def _limits(low: float, high: float) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _key_lines(key: Sequence[str], columns: int) -> list[str]:
+def _key_lines(headline: TaskMeasure, key: Sequence[str], columns: int) -> list[str]:
     """The chart's subject and the mark of each trial, on as many lines as it takes."""
-    lines = ["test accuracy (%)"]
+    lines = [f"test {headline.words}" + (" (%)" if headline.is_share else "")]
     for entry in key:
         if len(lines[-1]) + 4 + len(entry) <= columns:
             lines[-1] += f"    {entry}"
@@ -92,11 +98,12 @@ def _key_lines(key: Sequence[str], columns: int) -> list[str]:
     return lines
 
 
-def _nice_ticks(low: float, high: float) -> list[float]:
-    """At most six round numbers between two percentages."""
-    step = next(step for step in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20) if (high - low) / step <= 6 or step == 20)
+def _nice_ticks(low: float, high: float, least: float) -> list[float]:
+    """At most six round numbers between two values, `least` apart at least."""
+    steps = (float(f"{digit}e{power}") for power in range(-6, 309) for digit in (1, 2, 5))
+    step = next(step for step in steps if step >= least and (high - low) / step <= 6)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [round(place * step, 1) for place in range(first, last + 1)] or [low]
+    return [round(place * step, 6) for place in range(first, last + 1)] or [low]
 
 
 def _decades(low: float, high: float) -> list[float]:

@@ -6,15 +6,18 @@ Which measures these are, in which words and unit, `core/measures/trial.py` decl
 from collections.abc import Iterable
 
 from edgebed.core.measures.measure import COUNT, Measure
-from edgebed.core.measures.trial import MEASURES
+from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.trial import all_measures
 from edgebed.core.quantities import UNMEASURED, seconds_text
 from edgebed.journal.outcome import outcome_text
+from edgebed.journal.series import Series
 from edgebed.journal.summary import RunSummary, TrialSummary
+from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.traffic_text import measured_rows
 from edgebed.reports.writing.page import Grid
 
 MOST_FREQUENT = "most frequent class"
-"""What charts call the accuracy of who always says the test set's most frequent class."""
+"""What charts call what who always says the test set's most frequent class comes to."""
 PHASES = {
     "started_s": "all nodes had started", "joined_s": "all nodes had joined", "training_s": "training began",
     "contributed_s": "each worker had an update applied",
@@ -31,10 +34,15 @@ def most_frequent_of(trials: Iterable[TrialSummary]) -> set[float]:
     return {trial.most_frequent_class for trial in trials if trial.most_frequent_class is not None}
 
 
+def headline_of(each: Iterable[Series]) -> TaskMeasure:
+    """The headline of the first of some trials that measured one; without any that of a classification."""
+    return next((series.evaluations.headline for series in each if len(series.evaluations)), declared(())[0])
+
+
 def measures_grid(summary: RunSummary) -> Grid:
     """All measures that any trial has, a row each, with a column for each trial that began."""
     trials = summary.trials
-    shown = [each for each in MEASURES.values() if each.words]
+    shown = [each for each in _measures(trials).values() if each.words]
     first = [each for each in shown if each.column or each.family != "all"]
     rows = [
         ("outcome", *map(outcome_text, trials)),
@@ -54,11 +62,16 @@ def results_grid(summary: RunSummary) -> Grid:
     own = "server" if any(trial.server for trial in summary.trials) or not summary.trials else "shards"
     unwanted = set() if any(trial.has_idle_end for trial in summary.trials) else {"last update"}
     unwanted |= {"updates/s"} if own == "shards" else set()  # it is that of the steps
-    shown = [each for each in MEASURES.values() if each.column and each.family in ("all", own)]
+    shown = [each for each in _measures(summary.trials).values() if each.column and each.family in ("all", own)]
     measures = [each for each in shown if each.column not in unwanted]
     rows = [(trial.trial, *(_text(each, trial) for each in measures)) for trial in summary.trials]
     absent = [(name, *(UNMEASURED for _ in measures)) for name in summary.not_begun]
     return Grid(("trial", *(each.column for each in measures)), [*rows, *absent], dispensable=DISPENSABLE)
+
+
+def _measures(trials: Iterable[TrialSummary]) -> dict[str, Measure]:
+    """All measures that any of the trials has; without trials those of a classification."""
+    return all_measures({each: None for trial in trials for each in trial.measures} or declared(()))
 
 
 def _text(measure: Measure, trial: TrialSummary) -> str:

@@ -65,8 +65,8 @@ def _parts(trial: Agreement, *sentences: str) -> list[Part]:
 def _charts(trial: Agreement, arms: Mapping[str, Arm]) -> tuple[Chart, ...]:
     series = {runtime: [arm.members[seed].trial.series for seed in trial.seeds] for runtime, arm in arms.items()}
     pooled = {runtime: _pooled(each) for runtime, each in series.items()}
-    accuracy = curves_chart(f"{trial.trial}: accuracy against updates", series, "updates")
-    return accuracy, dataclasses.replace(staleness(pooled), title=f"{trial.trial}: staleness of all seeds")
+    curves = curves_chart(f"{trial.trial}: {trial.headline.words} against updates", series, "updates")
+    return curves, dataclasses.replace(staleness(pooled), title=f"{trial.trial}: staleness of all seeds")
 
 
 def _pooled(each: Sequence[Series]) -> Series:

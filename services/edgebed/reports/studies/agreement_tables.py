@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from edgebed.core.quantities import bytes_text, count_text, number_text, percent_text
+from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.quantities import bytes_text, count_text, number_text
 from edgebed.reports.writing.page import Grid
 from edgebed.studies.agreement.agreeing import Agreements
 from edgebed.studies.agreement.agreement import (  # fmt: skip
@@ -19,8 +20,7 @@ from edgebed.studies.statistics import ConfidenceInterval
 ROWS_MAX = 13
 """Versions in a table; the JSON has all."""
 FIGURES: tuple[tuple[str, Callable[[Figures], str]], ...] = (
-    ("final accuracy", lambda figures: percent_text(figures.final_accuracy.mean)),
-    ("diverged", lambda figures: f"{figures.diverged} of {figures.final_accuracy.seeds}"),
+    ("diverged", lambda figures: f"{figures.diverged} of {figures.final.seeds}"),
     ("updates a second", lambda figures: number_text(figures.updates_per_s.mean)),
     ("entries per push", lambda figures: number_text(figures.entries.mean)),
     ("bytes per push", lambda figures: bytes_text(figures.bytes.mean)),
@@ -30,20 +30,25 @@ FIGURES: tuple[tuple[str, Callable[[Figures], str]], ...] = (
     ("staleness: 99 %", lambda figures: number_text(figures.staleness_p99)),
 )
 DETECTABLE = 1.6
-"""Number of standard deviations over seeds by which accuracies must differ to be found in eight of ten studies, with
+"""Number of standard deviations over seeds by which values must differ to be found in eight of ten studies, with
 two to ten seeds; drawn at random, see docs/agreement.md."""
 JUDGED_HEAD = ("judged", "runtime", "differs by", "allowed", "verdict")
 
 
 def grids(trial: Agreement) -> dict[str, Grid]:
-    """The tables of a trial by title: figures of each runtime, accuracy by version, what was judged."""
-    rows = [(name, *map(text, trial.figures.values())) for name, text in FIGURES]
+    """The tables of a trial by title: figures of each runtime, the headline by version, what was judged."""
+    headline = trial.headline
+    finals = (f"final {headline.words}", *(headline.text(each.final.mean) for each in trial.figures.values()))
+    rows = [finals, *((name, *map(text, trial.figures.values())) for name, text in FIGURES)]
     head = ("updates", trial.reference, "over seeds", *trial.versions[0].others)
-    versions = "Accuracy (%): mean ± standard deviation over seeds; differences in points, run by run of the same seed"
+    unit, points = (" (%)", " in points") if headline.is_share else ("", "")
+    versions = (
+        f"{headline.title}{unit}: mean ± standard deviation over seeds; differences{points}, run by run of one seed"
+    )
     return {
         "Each runtime, mean over seeds": Grid(("", *trial.figures), rows),
-        versions: Grid(head, list(_version_rows(_shown(trial.versions)))),
-        "What was judged": Grid(JUDGED_HEAD, list(map(_judged_row, trial.judgements))),
+        versions: Grid(head, list(_version_rows(_shown(trial.versions), 100 if headline.is_share else 1))),
+        "What was judged": Grid(JUDGED_HEAD, [_judged_row(each, headline) for each in trial.judgements]),
     }
 
 
@@ -55,7 +60,7 @@ def how_to_read(trial: Agreement) -> tuple[str, ...]:
     return (
         "in brackets: 95 % interval of Student's t over pairs of runs",
         f"allowed: what {seeds}, and at least {least}",
-        f"found in eight of ten studies: accuracies that differ by {DETECTABLE:g} standard deviations over seeds",
+        f"found in eight of ten studies: values that differ by {DETECTABLE:g} standard deviations over seeds",
         *((f"left out: {left_out} that not every run evaluated",) if trial.versions_left_out else ()),
     )
 
@@ -85,10 +90,10 @@ def verdict_text(agreements: Agreements) -> str:
     return f"{' and '.join(others)} {verb} with {reference} within what seeds differ by."
 
 
-def _version_rows(versions: Sequence[Version]) -> Iterator[tuple[str, ...]]:
+def _version_rows(versions: Sequence[Version], scale: float) -> Iterator[tuple[str, ...]]:
     for version in versions:
-        differences = (_difference_text(other.difference) for other in version.others.values())
-        yield f"{version.version:,}", f"{100 * version.mean:.2f}", f"± {100 * version.spread:.2f}", *differences
+        differences = (_difference_text(other.difference, scale) for other in version.others.values())
+        yield f"{version.version:,}", f"{scale * version.mean:.2f}", f"± {scale * version.spread:.2f}", *differences
 
 
 def _shown(versions: Sequence[Version]) -> list[Version]:
@@ -97,27 +102,29 @@ def _shown(versions: Sequence[Version]) -> list[Version]:
     return list(versions[::-1][::every][::-1])
 
 
-def _difference_text(difference: ConfidenceInterval) -> str:
+def _difference_text(difference: ConfidenceInterval, scale: float) -> str:
     if difference.low is None or difference.high is None:
-        return f"{100 * difference.mean:+.2f}"
-    return f"{100 * difference.mean:+.2f} [{100 * difference.low:+.1f}, {100 * difference.high:+.1f}]"
+        return f"{scale * difference.mean:+.2f}"
+    return f"{scale * difference.mean:+.2f} [{scale * difference.low:+.1f}, {scale * difference.high:+.1f}]"
 
 
-def _judged_row(judgement: Judgement) -> tuple[str, ...]:
-    differs, allowed = (_amount_text(judgement, amount) for amount in (judgement.difference, judgement.allowed))
+def _judged_row(judgement: Judgement, headline: TaskMeasure) -> tuple[str, ...]:
+    differs, allowed = (
+        _amount_text(judgement, headline, amount) for amount in (judgement.difference, judgement.allowed)
+    )
     return _what_text(judgement), judgement.runtime, differs, allowed, judgement.verdict
 
 
 def _what_text(judgement: Judgement) -> str:
-    """What was judged, e.g. `accuracy, updates 100 to 700`."""
+    """What was judged, e.g. `entries per push`."""
     if judgement.versions is None:
         return "staleness" if judgement.measure == "staleness" else f"{judgement.measure} per push"
     first, last = judgement.versions
     return f"{judgement.measure}, updates {first:,} to {last:,}" if last > first else f"{judgement.measure} at {last:,}"
 
 
-def _amount_text(judgement: Judgement, amount: float) -> str:
-    """A difference in its unit: points of accuracy, per cent of the mean, distance of distributions."""
-    if judgement.measure == "accuracy":
-        return f"{100 * amount:.2f} points"
+def _amount_text(judgement: Judgement, headline: TaskMeasure, amount: float) -> str:
+    """A difference in its unit: points of the headline, per cent of the mean, distance of distributions."""
+    if judgement.versions is not None:
+        return headline.points_text(amount)
     return f"{amount:.4f}" if judgement.measure == "staleness" else f"{100 * amount:.2f} %"

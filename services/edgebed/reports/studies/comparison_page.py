@@ -15,12 +15,12 @@ from edgebed.studies.arms import Arm
 from edgebed.studies.comparison.comparison import FIRSTS, INCOMPARABLE, Comparison
 
 CHARTS: dict[Over, str] = {
-    "traffic": "Accuracy against bytes up and down",
-    "updates": "Accuracy against updates",
-    "examples": "Accuracy against examples",
-    "time": "Accuracy against time",
-    "ingress": "Accuracy against bytes up",
-    "egress": "Accuracy against bytes down",
+    "traffic": "bytes up and down",
+    "updates": "updates",
+    "examples": "examples",
+    "time": "time",
+    "ingress": "bytes up",
+    "egress": "bytes down",
 }
 RUN_HEAD = ("run", "seed", "runtime", "edgebed", "code", "torch", "started")
 
@@ -76,7 +76,7 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
 
 
 def _answer(comparison: Comparison) -> str:
-    """What each arm took to the accuracy, in the mean of its seeds; empty where none reached it in every seed."""
+    """What each arm took to the level, in the mean of its seeds; empty where none reached it in every seed."""
     means = {
         name: {measure: found.mean.mean for measure, found in arm.measures.items() if found.mean}
         for name, arm in comparison.arms.items()
@@ -106,7 +106,7 @@ def _facts(comparison: Comparison, runs: Sequence[Run]) -> str:
 def _words(comparison: Comparison) -> str:
     """What is to be known of the charts."""
     band = BAND if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()) else ""
-    average = f"Accuracies are moving averages over {comparison.window} evaluations." if comparison.window > 1 else ""
+    average = f"Values are moving averages over {comparison.window} evaluations." if comparison.window > 1 else ""
     return " ".join(filter(None, (updates_text(comparison.examples_per_update), band, average)))
 
 
@@ -117,8 +117,11 @@ def charts_of_comparison(comparison: Comparison, arms: Sequence[Arm]) -> list[Ch
     left_out = "updates" if updates_text(examples) else "examples"
     shares = {arm.most_frequent_class for arm in comparison.arms.values() if arm.most_frequent_class is not None}
     return [
-        with_most_frequent(curves_chart(title, series, over, comparison.window, examples), shares)
-        for over, title in CHARTS.items()
+        with_most_frequent(
+            curves_chart(f"{comparison.headline.title} against {what}", series, over, comparison.window, examples),
+            shares,
+        )
+        for over, what in CHARTS.items()
         if over != left_out
     ]
 
@@ -138,8 +141,8 @@ def _command(comparison: Comparison, runs: Sequence[Run]) -> str:
     options = ["--window", str(comparison.window)]
     if any(change.path in INCOMPARABLE for arm in comparison.arms.values() for change in arm.changes):
         options.append("--force")
-    if comparison.accuracy is not None and not comparison.accuracy_chosen:
-        options += ["--to", f"{100 * comparison.accuracy:.10g}%"]
+    if (level := comparison.level) and level.is_named and level.measure == comparison.headline:
+        options += ["--to", f"{100 * level.value:.10g}%" if level.measure.is_share else f"{level.value:.10g}"]
     if comparison.baseline != next(iter(comparison.arms)):
         options += ["--baseline", comparison.baseline]
     return shlex.join(("edgebed", "compare", *(run.folder.name for run in runs), *options))

@@ -5,27 +5,27 @@ import io
 from collections.abc import Callable, Iterator
 
 from edgebed.core.measures.measure import Measure as OfTrials
-from edgebed.core.quantities import UNMEASURED, count_text, level_text, number_text, percent_text, updates_text
+from edgebed.core.quantities import UNMEASURED, count_text, number_text, percent_text, updates_text
 from edgebed.reports.writing.page import Grid, Span, Text
-from edgebed.studies.comparison.comparison import MEASURES, REACHED, WHOLE, ArmResult, Comparison, Measure, Outcome
+from edgebed.studies.comparison.comparison import REACHED, ArmResult, Comparison, Measure, Outcome
 from edgebed.studies.statistics import ConfidenceInterval, detectable, detectable_ratio
 
 Write = Callable[[float | None], str]
 Columns = dict[str, OfTrials]
 """Measures by their names in a comparison."""
-OUTCOME = ("arm", "scenario", "trial", "runtime", "run", "seed", "to_accuracy", "diverged")
+OUTCOME = ("arm", "scenario", "trial", "runtime", "run", "seed", "to", "diverged")
 """What the CSV has of each trial before its measures."""
-DETECTABLE = ("best_accuracy", "updates_to", "time_s_to", "traffic_bytes_to")
-"""Measures for which the legend states the power of their tests."""
-DISPENSABLE = ("seeds", "a push", "updates", "time", "up", "down", "diverged", "final accuracy")
+DETECTABLE = ("updates_to", "time_s_to", "traffic_bytes_to")
+"""Measures, beside the best value of the headline, for which the legend states the power of their tests."""
+DISPENSABLE = ("seeds", "a push", "updates", "time", "up", "down", "diverged", "final")
 """Columns that a narrow terminal leaves out, first to last."""
 
 
 def grids(comparison: Comparison) -> dict[str, Grid]:
-    """The tables by title: whole trials, and what it took to reach the accuracy, plain and against the baseline."""
+    """The tables by title: whole trials, and what it took to reach the level, plain and against the baseline."""
     whole, reached = _columns(comparison)
     found = {}
-    to = level_text(comparison.accuracy, comparison.window)
+    to = comparison.level.text if comparison.level else UNMEASURED
     for title, columns in (("Whole trials", whole), (f"To {to}", reached)):
         if columns:
             found[title] = _grid(comparison, columns)
@@ -36,17 +36,20 @@ def grids(comparison: Comparison) -> dict[str, Grid]:
 
 def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     """How to read the tables."""
+    headline, level = comparison.headline, comparison.level
+    words, is_rising = headline.words, headline.better == "more"
+    highest, high = ("highest", "high") if is_rising else ("lowest", "low")
     best = (
-        "Best accuracy is the highest single evaluation"
+        f"Best {words} is the {highest} single evaluation"
         if comparison.window == 1
-        else f"Best accuracy is the highest moving average over {comparison.window} evaluations"
+        else f"Best {words} is the {highest} moving average over {comparison.window} evaluations"
     )
     what = (
         "exchanged is the payload of all messages"
         if comparison.family == "shards"
         else "up is the payload of the pushes, down that of the models sent to workers"
     )
-    best += ", chosen by the test set and so a little too high"
+    best += f", chosen by the test set and so a little too {high}"
     sentences = [f"{best}; {what}.", *filter(None, [updates_text(comparison.examples_per_update)])]
     if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
         counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})
@@ -54,17 +57,16 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
         sentences.append(f"± and (low to high): {100 * comparison.confidence:g} % Student-t interval over {seeds}.")
     if len(comparison.arms) > 1:
         sentences.append(
-            "Against the baseline, seed by seed: accuracies by their difference in points, all else by the ratio. An "
+            "Against the baseline, seed by seed: shares by their difference in points, all else by the ratio. An "
             "interval that holds 0 points, or a ratio of 1, does not distinguish two arms."
         )
         sentences += [*_detectable(comparison), *_chance(comparison)]
-    if comparison.accuracy is None:
-        sentences.append("There is no accuracy that every arm reached in every seed; name one with --to.")
-    elif comparison.accuracy_chosen:
-        chosen = level_text(comparison.accuracy)
+    if level is None:
+        sentences.append(f"There is no {words} that every arm reached in every seed; name one with --to.")
+    elif not level.is_named:
         sentences.append(
-            f"{chosen} is the highest round accuracy that every arm reached in every seed, but for trials whose best "
-            "is less than half of the highest."
+            f"{level.measure.level_text(level.value)} is the {highest} round {words} that every arm reached in every "
+            "seed, but for trials whose best is less than half of the highest."
         )
     return tuple(sentences)
 
@@ -74,7 +76,7 @@ def _detectable(comparison: Comparison) -> Iterator[str]:
     for name, arm in comparison.arms.items():
         found = [
             f"{text} in {label.replace('_bytes', '').replace('_s_', '_').replace('_', ' ')}"
-            for label in DETECTABLE
+            for label in (f"best_{comparison.headline.name}", *DETECTABLE)
             if (text := _detectable_text(arm.measures[label]))
         ]
         if found:
@@ -84,7 +86,7 @@ def _detectable(comparison: Comparison) -> Iterator[str]:
 
 def _chance(comparison: Comparison) -> Iterator[str]:
     """A sentence on how many of the tables' differences there would be with nothing to find."""
-    shown = (*_of_family(comparison, WHOLE), *_of_family(comparison, REACHED))
+    shown = _of_family(comparison, comparison.measures)
     measures = [arm.measures[key] for arm in comparison.arms.values() for key in shown]
     if tested := sum(each.against is not None and _ends(each.against) is not None for each in measures):
         expected = number_text((1 - comparison.confidence) * tested)
@@ -123,26 +125,30 @@ def ratio_text(ratio: ConfidenceInterval) -> str:
 
 
 def csv_text(comparison: Comparison) -> str:
-    """The trials as CSV, a line each; accuracies from 0 to 1, seconds, bytes; empty: not measured."""
+    """The trials as CSV, a line each; shares from 0 to 1, seconds, bytes; empty: not measured."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow((*OUTCOME, *MEASURES))
+    writer.writerow((*OUTCOME, *comparison.measures))
     for name, arm in comparison.arms.items():
         facts: dict[str, object] = {"arm": name, "scenario": arm.scenario, "trial": arm.trial, "runtime": arm.runtime}
         for outcome in arm.outcomes:
-            known = facts | {"run": outcome.run, "seed": outcome.seed, "to_accuracy": comparison.accuracy}
+            known = facts | {
+                "run": outcome.run,
+                "seed": outcome.seed,
+                "to": comparison.level.value if comparison.level else None,
+            }
             known |= {"diverged": str(outcome.diverged).lower()}
-            writer.writerow((*(known[name] for name in OUTCOME), *map(outcome.value, MEASURES)))
+            writer.writerow((*(known[name] for name in OUTCOME), *map(outcome.value, comparison.measures)))
     return stream.getvalue()
 
 
 def trials_grid(comparison: Comparison) -> Grid:
     """The trials, a row each."""
     whole, reached = _columns(comparison)
-    to = level_text(comparison.accuracy)
+    to = comparison.level.measure.level_text(comparison.level.value) if comparison.level else UNMEASURED
     heads = (*(each.compared for each in whole.values()), *(f"{each.compared} to {to}" for each in reached.values()))
     rows = [
-        (name, each.run, str(each.seed), *(_trial_text(each, key) for key in (*whole, *reached)))
+        (name, each.run, str(each.seed), *(_trial_text(each, key, of) for key, of in (whole | reached).items()))
         for name, arm in comparison.arms.items()
         for each in arm.outcomes
     ]
@@ -154,15 +160,15 @@ def _of_family(comparison: Comparison, measures: Columns) -> Columns:
 
 
 def _columns(comparison: Comparison) -> tuple[Columns, Columns]:
-    """Measures of whole trials, and those of what it took to reach the accuracy, where there is one."""
-    reached = {} if comparison.accuracy is None else REACHED
-    return _of_family(comparison, WHOLE), _of_family(comparison, reached)
+    """Measures of whole trials, and those of what it took to reach the level, where there is one."""
+    reached = {} if comparison.level is None else REACHED
+    return _of_family(comparison, comparison.whole), _of_family(comparison, reached)
 
 
-def _trial_text(outcome: Outcome, key: str) -> str:
+def _trial_text(outcome: Outcome, key: str, of: OfTrials) -> str:
     if key in REACHED and outcome.reached is None:
         return "never: diverged" if outcome.diverged else "never"
-    return MEASURES[key].text(outcome.value(key))
+    return of.text(outcome.value(key))
 
 
 def _grid(comparison: Comparison, columns: Columns) -> Grid:
@@ -198,9 +204,14 @@ def _grid_against(comparison: Comparison, columns: Columns) -> Grid:
 
 
 def _dispensable(head: tuple[str, ...]) -> list[str]:
-    """The columns that a narrow terminal leaves out; updates stay where bytes are counted to an accuracy."""
+    """The columns that a narrow terminal leaves out; updates stay where bytes are counted to a level."""
     kinds = [kind for kind in DISPENSABLE if kind != "updates" or not head[-1].startswith("total")]
-    return [name for kind in kinds for name in head if name.partition(",")[0] == kind]
+    return [
+        name
+        for kind in kinds
+        for name in head
+        if name.partition(",")[0] == kind or (kind == "final" and name.startswith("final "))
+    ]
 
 
 def _value_text(arm: ArmResult, key: str, write: Write) -> str:

@@ -1,4 +1,4 @@
-"""Charts of arms: the moving average of the accuracy against updates, bytes or time, a line an arm.
+"""Charts of arms: the moving average of the headline against updates, bytes or time, a line an arm.
 
 The line is the mean over the seeds, in a band from the lowest of them to the highest, with a thin line each. Between
 two evaluations a curve is straight; the mean goes as far as every seed does.
@@ -11,8 +11,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.journal.series import Evaluations, Floats, Series
-from edgebed.reports.run.charts import AXES, ExamplesPerUpdate, bytes_of, bytes_scale
+from edgebed.reports.run.charts import AXES, ExamplesPerUpdate, bytes_of, bytes_scale, value_axis
+from edgebed.reports.run.trial_measures import headline_of
 from edgebed.reports.writing.drawing import Chart, line_style, percent_axis
 from edgebed.studies.measures import moving_average
 
@@ -72,7 +74,7 @@ def curve(
     if len(places) > POINTS_MAX:
         places = places[np.linspace(0, len(places) - 1, POINTS_MAX).round().astype(int)]
     scale = np.log if over in BYTES else np.asarray
-    y = np.array([np.interp(scale(places), scale(x), accuracy) for x, accuracy in lines])
+    y = np.array([np.interp(scale(places), scale(x), value) for x, value in lines])
     return MeanBand(places, y.mean(axis=0), y.min(axis=0), y.max(axis=0))
 
 
@@ -80,16 +82,16 @@ def _line(
     evaluations: Evaluations, over: Over, window: int, examples_per_update: float | None
 ) -> tuple[Floats, Floats]:
     """Where a trial was evaluated, and the moving average there; a logarithmic axis does not show the start."""
-    accuracy = moving_average(evaluations.values, window)
+    values = moving_average(evaluations.values, window)
     if over in BYTES:
         x = bytes_of(evaluations, over)
-        return x[x > 0], accuracy[x > 0]
+        return x[x > 0], values[x > 0]
     if over == "time":
-        return evaluations.t, accuracy
+        return evaluations.t, values
     updates = evaluations.version.astype(np.float64)
     if over == "updates":
-        return updates, accuracy
-    return (updates * examples_per_update, accuracy) if examples_per_update else (updates[:0], accuracy[:0])
+        return updates, values
+    return (updates * examples_per_update, values) if examples_per_update else (updates[:0], values[:0])
 
 
 def _plot(arms: Arms, over: Over, window: int, examples: ExamplesPerUpdate) -> Callable[[Axes], None]:
@@ -110,30 +112,34 @@ def _plot(arms: Arms, over: Over, window: int, examples: ExamplesPerUpdate) -> C
             bytes_scale(axes, over, low, max((line.x[-1] for line in lines), default=0.0))
         else:
             axes.set_xlabel(AXES[over])
-        _error_axis(axes, lines)
+        headline = headline_of(trial for trials in arms.values() for trial in trials)
+        if headline.is_share and headline.better == "more":
+            _error_axis(axes, headline, lines)
+        else:
+            value_axis(axes, headline)
 
     return plot
 
 
-def _error_axis(axes: Axes, lines: Sequence[MeanBand]) -> None:
-    """Set up an axis of accuracies on a logarithmic scale of the error: 98 and 99 % are as far apart as 80 and 90 %."""
-    axes.set_yscale("function", functions=(_height, _accuracy))
+def _error_axis(axes: Axes, headline: TaskMeasure, lines: Sequence[MeanBand]) -> None:
+    """Set up an axis of shares on a logarithmic scale of the error: 98 and 99 % are as far apart as 80 and 90 %."""
+    axes.set_yscale("function", functions=(_height, _share))
     percent_axis(axes.yaxis)
-    axes.set_ylabel("test accuracy (%)\nlogarithmic in the error")
+    axes.set_ylabel(f"test {headline.words} (%)\nlogarithmic in the error")
     axes.yaxis.set_minor_locator(NullLocator())
     if lines:
         low, high = min(line.low.min() for line in lines), max(line.high.max() for line in lines)
         ends = _height(np.array([low, high]))
         margin = MARGIN * max(ends[1] - ends[0], MARGIN)
-        axes.set_ylim(*_accuracy(ends + np.array([-margin, margin])))
+        axes.set_ylim(*_share(ends + np.array([-margin, margin])))
         axes.yaxis.set_major_locator(FixedLocator(_ticks(low, high)))
 
 
-def _height(accuracy: Floats) -> Floats:
-    return -np.log10(np.maximum(1.0 - np.asarray(accuracy, dtype=np.float64), ERROR_MIN))
+def _height(share: Floats) -> Floats:
+    return -np.log10(np.maximum(1.0 - np.asarray(share, dtype=np.float64), ERROR_MIN))
 
 
-def _accuracy(height: Floats) -> Floats:
+def _share(height: Floats) -> Floats:
     return np.asarray(1.0 - 10.0 ** -np.asarray(height, dtype=np.float64))
 
 

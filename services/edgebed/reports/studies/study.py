@@ -318,9 +318,9 @@ def compare(
         runs: runs, each opened already or named as `edgebed.load` takes it. Those that differ in their seed alone are
             one arm.
         baseline: name of the arm that others are compared with (default: the first).
-        to: accuracy, from 0 to 1, that updates, seconds and bytes are counted to (default: that at which the scenarios
+        to: value of the headline that updates, seconds and bytes are counted to (default: that at which the scenarios
             stop, else the highest that all reach).
-        window: number of evaluations that a moving average of the accuracy is taken over (default: over how many the
+        window: number of evaluations that a moving average is taken over (default: over how many the
             scenarios stop, else 3).
         force: compare arms with different data sets or models, too.
         runs_dir: the folder of runs (default: $EDGEBED_RUNS_DIR, else ./runs).

@@ -18,7 +18,7 @@ from edgebed.studies.sweep.swept import PointResult, SweepResult
 from edgebed.studies.sweep.winners import Spread
 
 NOWHERE = Spread(mean=math.nan, low=math.nan, high=math.nan)
-"""The spread of a method that does not reach the accuracy: its line is broken there."""
+"""The spread of a method that does not reach the level: its line is broken there."""
 LOGARITHMIC_MIN = 8.0
 """Least factor between the ends of an axis of numbers from which on it is logarithmic."""
 MARGIN = 1.15
@@ -31,7 +31,7 @@ BAND_ALPHA = 0.18
 
 
 class Quantity(NamedTuple):
-    """What a method took to the accuracy."""
+    """What a method took to the level."""
 
     title: str
     label: str
@@ -41,11 +41,11 @@ class Quantity(NamedTuple):
 
 
 QUANTITIES: Mapping[str, Quantity] = {
-    "time_s": Quantity("Time to the accuracy", "time (s, m, h; logarithmic)", time_axis),
-    "traffic_bytes": Quantity("Bytes up and down to the accuracy", "up and down (bytes; logarithmic)", bytes_axis),
-    "ingress_bytes": Quantity("Bytes up to the accuracy", "up (bytes; logarithmic)", bytes_axis),
-    "egress_bytes": Quantity("Bytes down to the accuracy", "down (bytes; logarithmic)", bytes_axis),
-    "cpu_s": Quantity("CPU seconds to the accuracy", "CPU time (s, m, h; logarithmic)", time_axis),
+    "time_s": Quantity("Time", "time (s, m, h; logarithmic)", time_axis),
+    "traffic_bytes": Quantity("Bytes up and down", "up and down (bytes; logarithmic)", bytes_axis),
+    "ingress_bytes": Quantity("Bytes up", "up (bytes; logarithmic)", bytes_axis),
+    "egress_bytes": Quantity("Bytes down", "down (bytes; logarithmic)", bytes_axis),
+    "cpu_s": Quantity("CPU seconds", "CPU time (s, m, h; logarithmic)", time_axis),
 }
 """By measure, in the order of a page."""
 
@@ -57,7 +57,9 @@ def curves_of(result: SweepResult, measure: str, axis: Axis) -> list[Chart]:
     for fixed in product(*(each.values for each in others)):
         where = dict(zip((each.key for each in others), fixed, strict=True))
         points = [point for point in result.points if where.items() <= point.values.items()]
-        title = f"{QUANTITIES[measure].title} against {axis.label}{where_text(others, fixed)}"
+        title = (
+            f"{QUANTITIES[measure].title} to the {result.measure.words} against {axis.label}{where_text(others, fixed)}"
+        )
         charts.append(Chart(title, _plot(result, measure, axis, points), len(result.methods)))
     return [chart for chart in charts if chart.svg]
 

@@ -6,7 +6,7 @@ the sweep. It names no folder, host or user of this machine, so that it can be p
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from edgebed.core.quantities import count_text, mean_of_text, number_text, percent_text
+from edgebed.core.quantities import count_text, number_text
 from edgebed.reports.run.answer import ONE_SEED
 from edgebed.reports.studies.reproduction_page import TEST_SET, machine_section, results_sentence, runs_sentences
 from edgebed.reports.studies.sweep_charts import layout_of, letters, maps_of
@@ -34,7 +34,7 @@ from edgebed.studies.sweep.winners import Win
 
 COUNTED = """\
 Every point is a run in virtual time. It ends as soon as the mean of its last evaluations, which are made on the test
-set at the scenario's intervals, is the accuracy; what gives up first is said to be *not* there *in* so many updates.
+set at the scenario's intervals, reaches the level; what gives up first is said to be *not* there *in* so many updates.
 **Time** counts from the start of training. **Up** (ingress) is the payload of the pushes that made the model, **down**
 (egress) that of the models handed out to workers for it, **total** both together. An **update** is a push, of one
 mini-batch or of as many as the method's workers go through between two pushes; **passes** is how many times they stand
@@ -51,8 +51,8 @@ DECIDED = """\
 above 1 for each of the others. *Detectable*: which factor between the two would be found in eight of ten studies with
 as many seeds that scatter as much."""
 CURVES = (
-    "What each method took to the accuracy; with several seeds a line is their mean, its band goes from the lowest to "
-    "the highest. Where a line is missing the accuracy was not reached, or the method was not run. Charts of the same "
+    "What each method took to the level; with several seeds a line is their mean, its band goes from the lowest to "
+    "the highest. Where a line is missing the level was not reached, or the method was not run. Charts of the same "
     "quantity have the same vertical axis."
 )
 SHOWN_MAX = 4
@@ -100,7 +100,7 @@ def sweep_page(result: SweepResult, command: str) -> Page:
         brief=[
             Paragraph(_firsts(result)),
             fell,
-            Section(f"To an accuracy of {percent_text(result.accuracy)}{mean_of_text(result.window)}", [points]),
+            Section(f"To {result.level_text}", [points]),
             Section("Who is first by time", [wins]),
             Section("Who is first by bytes up and down", [fewest]),
             Section("Break-even rates", [break_even]),
@@ -132,8 +132,8 @@ def _overview(result: SweepResult) -> Text:
             "the training examples by then."
         )
     return coded(
-        f"What {count_text(len(result.methods), 'method')} took to an accuracy of {percent_text(result.accuracy)}"
-        f"{mean_of_text(result.window)}, over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
+        f"What {count_text(len(result.methods), 'method')} took to "
+        f"{result.level_text}, over {axes}; {count_text(result.seeds, 'seed')}.{missing}"
     )
 
 
@@ -146,11 +146,13 @@ def _firsts(result: SweepResult) -> str:
     """Sentences on how often each method is first by time and by bytes, and how often that is decided."""
     fastest = _first_text(result, [each.time for each in result.wins])
     if not fastest:
-        none = f"No method reached {percent_text(result.accuracy)}{mean_of_text(result.window)}."
+        none = f"No method reached {result.level_text}."
         return none if result.runs else ""
     fewest = _first_text(result, [each.traffic for each in result.wins])
     bytes_too = f" Fewest bytes: {fewest}." if fewest else ""
-    return f"Fastest to {percent_text(result.accuracy)}: {fastest}.{bytes_too}" + f" {ONE_SEED}" * (result.seeds == 1)
+    return f"Fastest to {result.measure.text(result.value)}: {fastest}.{bytes_too}" + f" {ONE_SEED}" * (
+        result.seeds == 1
+    )
 
 
 def _first_text(result: SweepResult, wins: Sequence[Win | None]) -> str:

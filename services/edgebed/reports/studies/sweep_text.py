@@ -10,7 +10,6 @@ from edgebed.core.quantities import (
     count_text,
     factor_text,
     number_text,
-    percent_text,
     rate_text,
     seconds_text,
 )
@@ -32,10 +31,11 @@ HEADS = {
 
 
 def points_grid(result: SweepResult) -> Grid:
-    """A table of what each method took at each point, and what its accuracy was."""
+    """A table of what each method took at each point, and how good the model was."""
     labels = tuple(axis.label for axis in axes_of(result.axes))
+    measure, words = result.measure, result.measure.words
     return Grid(
-        ("method", *labels, *HEADS.values(), "updates", "passes", "best accuracy", "final accuracy", "diverged"),
+        ("method", *labels, *HEADS.values(), "updates", "passes", f"best {words}", f"final {words}", "diverged"),
         [
             (
                 point.method,
@@ -43,13 +43,13 @@ def points_grid(result: SweepResult) -> Grid:
                 *(_text(point, name) for name in TEXTS),
                 UNMEASURED if point.updates is None else number_text(round(point.updates)),
                 UNMEASURED if point.passes is None else number_text(point.passes),
-                percent_text(point.best_accuracy),
-                percent_text(point.final_accuracy),
+                measure.text(point.best),
+                measure.text(point.final),
                 f"{point.diverged} of {len(point.seeds)}" if point.was_run else UNMEASURED,
             )
             for point in result.points
         ],
-        dispensable=("passes", "updates", "up", "down", "diverged", "best accuracy", "final accuracy"),
+        dispensable=("passes", "updates", "up", "down", "diverged", f"best {words}", f"final {words}"),
     )
 
 
@@ -146,7 +146,7 @@ def milliseconds(value: float | None) -> str:
 
 
 def unreached_text(point: PointResult) -> str:
-    """The text for a point at which not every seed reached the accuracy."""
+    """The text for a point at which not every seed reached the level."""
     absent = f"not in {count_text(point.gives_up, 'update')}"
     reached = f"{point.reached} of {count_text(len(point.seeds), 'seed')}" if point.reached else absent
     return f"{reached}: {point.diverged} diverged" if point.diverged else reached

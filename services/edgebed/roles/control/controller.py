@@ -5,7 +5,7 @@
 It sees the management network and the ends of processes. What it knows is for recording, for restarting nodes and
 for ending the trial; the server learns who begins, and who has failed only where the scenario says `detector: oracle`.
 
-    members.py    states of the nodes, what they are sent    stopping.py  no more updates: accuracy, time
+    members.py    states of the nodes, what they are sent    stopping.py  no more updates: level, time
     admission.py  hello: refused, or configured              ending.py    stop, goodbyes
     starting.py   who is started when                        health.py    who has failed, can the trial go on
     director.py   when something is done to nodes            rollback.py  shards that resume from a backup

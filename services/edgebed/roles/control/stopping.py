@@ -1,5 +1,6 @@
-"""When training stops: at an accuracy, after a time, or because the server has applied its last update."""
+"""When training stops: at a level of a measure, after a time, or because the server has applied its last update."""
 
+import math
 from collections import deque
 from statistics import fmean
 
@@ -19,23 +20,24 @@ class Stopping:
         self.members = members
         self.reason = ""
         """Why no more updates are to be applied; empty while updates are applied."""
-        self.evaluated: deque[float] = deque(maxlen=plan.stop_window)
-        """Last accuracies, whose mean may end the training; of a resumed trial, since it was resumed."""
+        self.evaluated: deque[float] = deque(maxlen=plan.stop_level.window if plan.stop_level else 1)
+        """Last values of the measure, whose mean may end the training; of a resumed trial, since it was resumed."""
         self.version = -1
         """Version that was evaluated last."""
 
     def measured(self, record: Evaluated) -> list[Effect]:
-        """Stop training if that was the accuracy to be reached."""
-        target, window = self.plan.stop_accuracy, self.plan.stop_window
-        if record.version == self.version:
+        """Stop training if that was the level to be reached."""
+        level = self.plan.stop_level
+        if level is None or record.version == self.version:
             return []
         self.version = record.version
-        self.evaluated.append(record.measured[self.plan.headline.name])
+        self.evaluated.append(record.measured.get(level.measure, math.nan))
         mean = fmean(self.evaluated)
-        if target is None or len(self.evaluated) < window or mean < target:
+        measure = next(each for each in self.plan.measures if each.name == level.measure)
+        if len(self.evaluated) < level.window or not measure.is_reached(mean, level.value):
             return []
-        of = "" if window == 1 else f" (mean of {window} evaluations)"
-        return self._stop(f"accuracy {mean:.4f}{of} reached {target:g} at update {record.version}")
+        of = "" if level.window == 1 else f" (mean of {level.window} evaluations)"
+        return self._stop(f"{measure.words} {mean:.4f}{of} reached {level.value:g} at update {record.version}")
 
     def timed_out(self) -> list[Effect]:
         """Stop training as its time has passed."""

@@ -51,7 +51,6 @@ from edgebed.runtimes.live.clocks.following import FollowedClock, SameClock
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.live.filling import NO_CAP, fill_memory
 from edgebed.runtimes.live.group_commit import GroupCommit
 from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
@@ -59,7 +58,7 @@ from edgebed.runtimes.live.meters import RefusalMeter, TransfersMeter, UsageMete
 from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
 from edgebed.runtimes.live.shell.connections import Connections
-from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.device import NO_CAP, NodeDevice, fill_memory
 from edgebed.runtimes.live.shell.gaps import GapDetector
 from edgebed.runtimes.live.shell.held_back import HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime

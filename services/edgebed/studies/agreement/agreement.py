@@ -7,7 +7,7 @@ runtimes. It does not grow with the number of seeds, while the part of chance in
 more seeds make the judgement sharper, never milder.
 
     quantity                       what the runtimes differ by, over all seeds           allowed at least
-    accuracy, in each part of      root mean square, over the versions evaluated, of     0
+    the headline, in each part of      root mean square, over the versions evaluated, of     0
       the training                 the mean difference between runs of the same seed
     entries per push               distance of the distributions, relative to the mean   0
     bytes per push                 the same                                              NEGLIGIBLE_BYTES
@@ -22,7 +22,7 @@ chance, the part is called different in 5 to 2 % of the cases; a difference of o
 found in 30 to 25 %, of one and a half in 70 to 77 %, of two in 95 to 98 %. With two seeds 19 to 13 % are wrong, with
 five at most 0.4 %. Runs of one seed have model and data in common in all runtimes, which makes errors rarer.
 
-Pure: series in, numbers and verdicts out. Accuracies are fractions. Shapes: S seeds, V versions, U updates.
+Pure: series in, numbers and verdicts out. Shares are fractions. Shapes: S seeds, V versions, U updates.
 """
 
 import itertools
@@ -34,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import count_text
 from edgebed.journal.series import Floats, Ints, Series
 from edgebed.studies.statistics import ConfidenceInterval, interval
@@ -54,7 +55,6 @@ PARTS_MAX = 3
 at the beginning."""
 PART_VERSIONS_MIN = 4
 
-Measure = Literal["accuracy", "entries", "bytes", "staleness"]
 Verdict = Literal["agrees", "differs", "too few seeds to tell"]
 GRAVEST: tuple[Verdict, ...] = ("differs", "too few seeds to tell", "agrees")
 Runs = Mapping[str, Mapping[int, Series]]
@@ -66,12 +66,12 @@ Distance = Callable[[Values, Values], float]
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     """The judgement on one quantity of one runtime against the reference."""
 
-    measure: Measure
+    measure: str
     runtime: str
     versions: tuple[int, int] | None = None
-    """The first and the last version of the part, for the accuracy."""
+    """The first and the last version of the part, for the headline."""
     difference: float
-    """Difference from the reference. Accuracy: fraction of the test set; entries, bytes: relative to the reference's
+    """Difference from the reference. The headline: in its unit; entries, bytes: relative to the reference's
     mean; staleness: from 0 to 1."""
     allowed: float
     """Difference that is allowed, in the unit of `difference`."""
@@ -81,7 +81,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """How the accuracy of one version differs from the reference's, run by run of the same seed."""
+    """How the headline of one version differs from the reference's, run by run of the same seed."""
 
     mean: float
     """Mean of the runtime over seeds."""
@@ -91,7 +91,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
-    """The accuracy of one version of the model in all runtimes."""
+    """The headline of one version of the model in all runtimes."""
 
     version: int
     mean: float
@@ -104,7 +104,8 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """One runtime in numbers that are not judged: means over seeds; for the staleness, over all updates."""
 
-    final_accuracy: ConfidenceInterval
+    final: ConfidenceInterval
+    """The headline of the last model."""
     diverged: int = 0
     """Number of seeds that diverged."""
     updates_per_s: ConfidenceInterval
@@ -121,6 +122,8 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     """The agreement of one trial in several runtimes."""
 
     trial: str
+    headline: TaskMeasure
+    """What the task measures first, which is judged."""
     reference: str
     seeds: tuple[int, ...]
     verdict: Verdict
@@ -147,13 +150,14 @@ def agreement(trial: str, runs: Runs) -> Agreement:
     reference, *others = runs
     kept = {runtime: [by_seed[seed] for seed in seeds] for runtime, by_seed in runs.items()}
     _check_updates(trial, kept, seeds)
+    headline = kept[reference][0].evaluations.headline
     versions, left_out = _common_versions(trial, kept)
-    accuracy = {runtime: _accuracy(series, versions) for runtime, series in kept.items()}
+    values = {runtime: _values(series, versions) for runtime, series in kept.items()}
     judgements = tuple(
         _if_told(judgement, len(seeds))
         for runtime in others
         for judgement in (
-            *_judge_accuracy(runtime, versions, accuracy[reference], accuracy[runtime]),
+            *_judge_headline(headline.name, runtime, versions, values[reference], values[runtime]),
             _judge_pushes("entries", runtime, kept[reference], kept[runtime]),
             _judge_pushes("bytes", runtime, kept[reference], kept[runtime]),
             _judge_staleness(runtime, kept[reference], kept[runtime]),
@@ -161,12 +165,13 @@ def agreement(trial: str, runs: Runs) -> Agreement:
     )
     return Agreement(
         trial=trial,
+        headline=headline,
         reference=reference,
         seeds=tuple(seeds),
         verdict=overall(judgements),
         judgements=judgements,
         figures={runtime: _figures(series) for runtime, series in kept.items()},
-        versions=tuple(_versions(versions, accuracy)),
+        versions=tuple(_versions(versions, values)),
         versions_left_out=left_out,
     )
 
@@ -206,14 +211,14 @@ def _shares_below(a: Values, b: Values) -> tuple[Values, Floats, Floats]:
     )
 
 
-def _judge_accuracy(runtime: str, versions: Ints, ours: Floats, theirs: Floats) -> Iterable[Judgement]:
-    """Judge the accuracy in each part; `ours` and `theirs` are (S, V): the reference and the runtime."""
+def _judge_headline(measure: str, runtime: str, versions: Ints, ours: Floats, theirs: Floats) -> Iterable[Judgement]:
+    """Judge the headline in each part; `ours` and `theirs` are (S, V): the reference and the runtime."""
     parts = max(1, min(PARTS_MAX, len(versions) // PART_VERSIONS_MIN))
     for part in np.array_split(np.arange(len(versions)), parts):
         difference = _root_mean_square((theirs - ours)[:, part].mean(axis=0))
         between = _root_mean_square(np.concatenate([a - b for a, b in _pairs(ours[:, part], theirs[:, part])]))
         ends = int(versions[part[0]]), int(versions[part[-1]])
-        yield _judge("accuracy", runtime, difference, between, versions=ends)
+        yield _judge(measure, runtime, difference, between, versions=ends)
 
 
 def _judge_pushes(
@@ -245,7 +250,7 @@ def _pairs(ours: Iterable[Values], theirs: Iterable[Values]) -> Iterable[tuple[V
 
 
 def _judge(
-    measure: Measure,
+    measure: str,
     runtime: str,
     difference: float,
     between: float,
@@ -285,15 +290,15 @@ def _common_versions(trial: str, kept: Mapping[str, Sequence[Series]]) -> tuple[
     return np.array(common), len(set.union(*evaluated)) - len(common)
 
 
-def _accuracy(each: Sequence[Series], versions: Ints) -> Floats:
-    """(S, V) accuracy of these versions; for a version evaluated twice, the last."""
+def _values(each: Sequence[Series], versions: Ints) -> Floats:
+    """(S, V) the headline of these versions; for a version evaluated twice, the last."""
     found = [dict(zip(s.evaluations.version.tolist(), s.evaluations.values.tolist(), strict=True)) for s in each]
     return np.array([[by_version[version] for version in versions.tolist()] for by_version in found])
 
 
-def _versions(versions: Ints, accuracy: Mapping[str, Floats]) -> Iterable[Version]:
-    reference, *others = accuracy
-    ours = accuracy[reference]
+def _versions(versions: Ints, values: Mapping[str, Floats]) -> Iterable[Version]:
+    reference, *others = values
+    ours = values[reference]
     for index, version in enumerate(versions.tolist()):
         yield Version(
             version=version,
@@ -301,9 +306,9 @@ def _versions(versions: Ints, accuracy: Mapping[str, Floats]) -> Iterable[Versio
             spread=float(ours[:, index].std(ddof=1)),
             others={
                 runtime: Difference(
-                    mean=float(accuracy[runtime][:, index].mean()),
-                    spread=float(accuracy[runtime][:, index].std(ddof=1)),
-                    difference=interval((accuracy[runtime] - ours)[:, index].tolist()),
+                    mean=float(values[runtime][:, index].mean()),
+                    spread=float(values[runtime][:, index].std(ddof=1)),
+                    difference=interval((values[runtime] - ours)[:, index].tolist()),
                 )
                 for runtime in others
             },
@@ -314,7 +319,7 @@ def _figures(each: Sequence[Series]) -> Figures:
     staleness = np.concatenate([series.updates.staleness for series in each])
     median, p90, p99 = np.percentile(staleness, [50, 90, 99])
     return Figures(
-        final_accuracy=interval([float(series.evaluations.values[-1]) for series in each]),
+        final=interval([float(series.evaluations.values[-1]) for series in each]),
         diverged=sum(series.outcome == "diverged" for series in each),
         updates_per_s=interval([len(series.updates) / series.trained_s for series in each]),
         entries=interval([float(series.updates.entries.mean()) for series in each]),

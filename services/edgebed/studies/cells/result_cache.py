@@ -13,14 +13,15 @@ from typing import Any
 import msgspec
 
 from edgebed.core.errors import EdgebedError
-from edgebed.core.measures.trial import ServerMeasures, ShardMeasures
+from edgebed.core.measures.trial import MEASURES, OF_TASK, ServerMeasures, ShardMeasures
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
+from edgebed.learning.objectives.registry import declared
 from edgebed.running.run import own_code
 from edgebed.studies.cells.cells import CellRun, CellSpecs
-from edgebed.studies.finished import Columns, FinishedTrial, columns_of, evaluations_of
+from edgebed.studies.finished import PASSED, Columns, FinishedTrial, columns_of, evaluations_of
 from edgebed.studies.json_lines import read_lines, write_lines
 
 FILE = "runs.jsonl"
@@ -207,12 +208,14 @@ EMPTY = dict(_empty_values())
 def _line(cached: CachedRun) -> dict[str, Any]:
     """A line as written: without what is empty or not known, which is half of a summary, and a column at times.
 
-    Exchanges are columns, too, and the numbers of a summary's family stand beside those of all trials.
+    Exchanges are columns, too, and the numbers of a summary's family and task stand beside those of all trials.
     """
     line: dict[str, Any] = msgspec.to_builtins(cached)
     if cached.batches is None:
         del line["batches"]
-    parts = (line["summary"], *(line["summary"].pop(name) or {} for name in PARTS))
+    of_task = {f"{of}_{name}": value for of in OF_TASK for name, value in line["summary"].pop(of).items()}
+    del line["summary"]["measures"]
+    parts = (line["summary"], of_task, *(line["summary"].pop(name) or {} for name in PARTS))
     line["summary"] = {
         name: value for part in parts for name, value in part.items() if name not in EMPTY or value != EMPTY[name]
     }
@@ -273,6 +276,11 @@ def _run(line: bytes) -> CachedRun:
     if isinstance(summary := found.get("summary"), dict):
         if columns := summary.get("exchanges"):
             summary["exchanges"] = _rows(columns)
+        for of in OF_TASK:
+            told = [name for name in summary if name.startswith(f"{of}_") and name not in MEASURES]
+            summary[of] = {name.removeprefix(f"{of}_"): summary.pop(name) for name in told}
+        columns = found.get("evaluations") or {}
+        summary["measures"] = msgspec.to_builtins(declared(sorted(columns.keys() - {*PASSED})))
         family = "shards" if "steps_min" in summary else "server"
         names = PARTS[family].__struct_fields__
         found["summary"] = (summary := EMPTY | summary) | {family: {name: summary[name] for name in names}}

@@ -152,6 +152,5 @@ def _essence(plan: Plan, *, is_live: bool) -> Plan:
         for node in plan.nodes
     )
     return msgspec.structs.replace(
-        plan, nodes=nodes, question="", expectations=(), expects_trusted=False, is_profiled=False, sweep_accuracy=None,
-        sweep_window=1,
+        plan, nodes=nodes, question="", expectations=(), expects_trusted=False, is_profiled=False, sweep_level=None,
     )  # fmt: skip

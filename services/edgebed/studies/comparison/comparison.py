@@ -3,7 +3,7 @@
     runs ---> arms (arms.py) ---> outcomes, one a trial ---> measures: by seed, mean and interval, against the baseline
 
 Accuracies are compared by their difference, all else by the ratio: bytes and times of two methods differ by factors.
-Where an arm does not reach the accuracy in each of its seeds there is no mean of what that took: leaving out the seeds
+Where an arm does not reach the level in each of its seeds there is no mean of what that took: leaving out the seeds
 that failed would make the arm look better than it is.
 """
 
@@ -14,7 +14,9 @@ import msgspec
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.measure import Family
-from edgebed.core.measures.trial import MEASURES as OF_TRIALS
+from edgebed.core.measures.measure import Measure as OfTrials
+from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.trial import MEASURES, all_measures
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import UNMEASURED
 from edgebed.running.tables import table_html
@@ -24,10 +26,10 @@ from edgebed.studies.changes import SettingChange
 from edgebed.studies.comparison.warnings import warnings_of
 from edgebed.studies.measures import (
     WINDOW,
-    CostToAccuracy,
+    CostToLevel,
     Level,
-    best_accuracy,
-    expected_accuracies,
+    best_average,
+    expected_values,
     fall_of,
     level_told,
     named_level,
@@ -49,14 +51,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     seed: int
     measures: dict[str, float | None]
-    """The measures that are compared, by name; the best accuracy is the highest moving average."""
-    reached: CostToAccuracy | None
-    """What it took to reach the comparison's accuracy."""
+    """The measures that are compared, by name; the best value of the headline is that of the moving average."""
+    reached: CostToLevel | None
+    """What it took to reach the comparison's level."""
     diverged: bool = False
     """Whether a loss was not finite."""
 
     def value(self, name: str) -> float | None:
-        """A measure by its name in MEASURES; None where it was not measured, or the accuracy not reached."""
+        """A measure by its name; None where it was not measured, or the level not reached."""
         if name in self.measures:
             return self.measures[name]
         value: float | None = getattr(self.reached, name.removesuffix("_to"), None)
@@ -86,11 +88,11 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     outcomes: tuple[Outcome, ...]
     """Results by seed."""
     measures: dict[str, Measure]
-    """Measures by their names in MEASURES."""
+    """Measures by their names."""
     examples_per_update: float | None = None
     """Training examples that an update stands for, the mean over workers; None: not known."""
     most_frequent_class: float | None = None
-    """The share of the test set's most frequent class: the accuracy of who always says it. None: not known."""
+    """The share of the test set's most frequent class: what who always says it comes to. None: not known."""
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -99,7 +101,7 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def num_reached(self) -> int:
-        """Number of seeds in which the arm reached the accuracy."""
+        """Number of seeds in which the arm reached the level."""
         return sum(outcome.reached is not None for outcome in self.outcomes)
 
     @property
@@ -113,17 +115,17 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     baseline: str
     """Name of the arm that others are compared with."""
+    headline: TaskMeasure
+    """The measure of the task that results are told by."""
     window: int
-    """Evaluations that a moving average of the accuracy is taken over."""
-    accuracy: float | None
-    """The accuracy that `to` and the like refer to, from 0 to 1; None where there is none that all arms reached."""
-    accuracy_chosen: bool
-    """Whether `accuracy` is the highest of a ladder that all arms reached in each seed; else it was asked for, by the
-    user or by all scenarios alike."""
+    """Evaluations that a moving average of it is taken over."""
+    level: Level | None
+    """What `to` and the like refer to; None where there is none that all arms reached. It is named where it was asked
+    for, by the user or by all scenarios alike, else the best of a ladder that all arms reached in each seed."""
     confidence: float
     """Confidence of all intervals."""
     firsts: dict[str, Win]
-    """The arm that needs least to reach the accuracy, by measure, of those that reached it in each of their seeds."""
+    """The arm that needs least to reach the level, by measure, of those that reached it in each of their seeds."""
     arms: dict[str, ArmResult]
     """Results of the arms by name, in the order of the runs given."""
     other_tasks: tuple[str, ...]
@@ -134,11 +136,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader must know before trusting the numbers."""
 
     @property
-    def level(self) -> Level | None:
-        """The accuracy that `to` and the like refer to, with its window; None where there is none."""
-        if self.accuracy is None:
-            return None
-        return Level(self.accuracy, self.window, is_named=not self.accuracy_chosen)
+    def whole(self) -> dict[str, OfTrials]:
+        """Measures of whole trials that are compared."""
+        return compared(self.headline)
+
+    @property
+    def measures(self) -> dict[str, OfTrials]:
+        """Measures of an arm."""
+        return self.whole | REACHED
 
     @property
     def family(self) -> Family:
@@ -153,32 +158,36 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     def _repr_html_(self) -> str:
         """A row for each arm with the mean of each measure and half its interval, for notebooks."""
+        told = self.measures
         rows = [
-            (name, str(len(arm.outcomes)), *(_mean_text(measure, arm.measures.get(measure)) for measure in MEASURES))
+            (name, str(len(arm.outcomes)), *(_mean_text(each, arm.measures.get(key)) for key, each in told.items()))
             for name, arm in self.arms.items()
         ]
         reached = "" if self.level is None else f"; ..._to: until {self.level.text}"
         title = f"means over seeds, against {self.baseline}{reached}"
-        return table_html(title, ("arm", "seeds", *MEASURES), rows)
+        return table_html(title, ("arm", "seeds", *told), rows)
 
 
-def _mean_text(name: str, measure: Measure | None) -> str:
+def _mean_text(of: OfTrials, measure: Measure | None) -> str:
     """A measure's mean, with half the width of its interval where there are several seeds."""
     if measure is None or measure.mean is None:
         return UNMEASURED
-    mean, write = measure.mean, MEASURES[name].text
+    mean, write = measure.mean, of.text
     text = write(mean.mean)
     return text if mean.low is None or mean.high is None else f"{text} ± {write((mean.high - mean.low) / 2)}"
 
 
-WHOLE = {name: each for name, each in OF_TRIALS.items() if each.compared}
-"""Measures of whole trials that are compared."""
-REACHED = {f"{name}_to": each for name, each in WHOLE.items() if name in CostToAccuracy.__struct_fields__}
-"""What had passed of some of them at the comparison's accuracy."""
-MEASURES = WHOLE | REACHED
-"""Measures of an arm."""
+REACHED = {
+    f"{name}_to": each for name, each in MEASURES.items() if each.compared and name in CostToLevel.__struct_fields__
+}
+"""What had passed of some measures at the comparison's level."""
 FIRSTS = ("time_s_to", "traffic_bytes_to")
 """Measures of which it is said who needs least."""
+
+
+def compared(headline: TaskMeasure) -> dict[str, OfTrials]:
+    """Measures of whole trials that are compared."""
+    return {name: each for name, each in all_measures([headline]).items() if each.compared}
 
 
 def compare_arms(
@@ -191,39 +200,40 @@ def compare_arms(
 ) -> Comparison:
     """Compare arms that have been gathered from runs.
 
-    `baseline` is the name of an arm (default: the first), `to` the accuracy that updates, time and bytes are counted
-    to, from 0 to 1 (default: that of all scenarios, else the highest of LADDER that every arm reached in every seed),
-    `window` how many evaluations a moving average of the accuracy is taken over (default: that of all scenarios, else
-    WINDOW), `force` allows arms with different data sets or models. Raises ScenarioError for what cannot be compared.
+    `baseline` is the name of an arm (default: the first), `to` the value of the headline that updates, time and bytes
+    are counted to (default: the level of all scenarios, else the best of LADDER that every arm reached in every seed),
+    `window` how many evaluations a moving average is taken over (default: that of all scenarios, else WINDOW), `force`
+    allows arms with different data sets or models. Raises ScenarioError for what cannot be compared.
     """
     if window is not None and window < 1:
         raise ScenarioError(f"--window: {window} is below 1; give a number of evaluations, e.g. 5.")
-    if to is not None and not 0 < to <= 1:
-        raise ScenarioError(
-            f"--to: {to:g} is not above 0 and at most 1; give an accuracy, e.g. 0.97, or 97% in a shell."
-        )
     arms = gathered.arms
     base = _baseline(arms, baseline)
+    headline = next(iter(base.members.values())).trial.series.evaluations.headline
+    if to is not None and headline.unit == "share" and not 0 < to <= 1:
+        raise ScenarioError(
+            f"--to: {to:g} is not above 0 and at most 1; give the {headline.words}, e.g. 0.97, or 97% in a shell."
+        )
     if not force:
         _check_tasks(arms, base)
     trials = [member.trial for arm in arms for member in arm.members.values()]
     plans = [trial.plan for trial in trials]
-    asked = _asked(plans, to, window)
+    asked = _asked(plans, headline, to, window)
     told = level_told(
         asked,
         [trial.series.evaluations for trial in trials],
-        expected=expected_accuracies(plans),
+        expected=expected_values(plans),
         window=window or WINDOW,
     )
     level = told if to is None else asked
-    accuracy, window = (level.accuracy, level.window) if level else (None, window or WINDOW)
-    outcomes = {arm.name: _outcomes(arm, accuracy, window) for arm in arms}
-    results = {arm.name: _result(arm, base, outcomes) for arm in arms}
+    window = level.window if level else window or WINDOW
+    outcomes = {arm.name: _outcomes(arm, compared(headline), level, window) for arm in arms}
+    results = {arm.name: _result(arm, base, outcomes, compared(headline) | REACHED) for arm in arms}
     return Comparison(
         baseline=base.name,
+        headline=headline,
         window=window,
-        accuracy=accuracy,
-        accuracy_chosen=level is None or not level.is_named,
+        level=level,
         confidence=CONFIDENCE,
         firsts={name: found for name in FIRSTS if (found := _first(results, name))},
         arms=results,
@@ -237,12 +247,14 @@ def compare_arms(
             *([f"no trial reached {asked.text}"] if asked and asked != level else []),
             *warnings_of(arms, base, window),
             *_falls(arms, level),
-            *_no_better(results),
+            *_no_better(results, headline),
         ),
     )
 
 
-def _result(arm: Arm, base: Arm, outcomes: Mapping[str, tuple[Outcome, ...]]) -> ArmResult:
+def _result(
+    arm: Arm, base: Arm, outcomes: Mapping[str, tuple[Outcome, ...]], measures: Mapping[str, OfTrials]
+) -> ArmResult:
     summary = next(iter(arm.members.values())).trial.summary
     return ArmResult(
         scenario=str(arm.settings["scenario"]),
@@ -250,18 +262,18 @@ def _result(arm: Arm, base: Arm, outcomes: Mapping[str, tuple[Outcome, ...]]) ->
         runtime=str(arm.settings["runtime"]),
         changes=arm.changes(base),
         outcomes=outcomes[arm.name],
-        measures=_measures(outcomes[arm.name], None if arm is base else outcomes[base.name]),
+        measures=_measures(measures, outcomes[arm.name], None if arm is base else outcomes[base.name]),
         examples_per_update=summary.examples_per_update,
         most_frequent_class=summary.most_frequent_class,
     )
 
 
-def _asked(plans: Sequence[Plan], to: float | None, window: int | None) -> Level | None:
-    """The accuracy that the user asks for, else at which all scenarios stop; None where nobody does."""
+def _asked(plans: Sequence[Plan], headline: TaskMeasure, to: float | None, window: int | None) -> Level | None:
+    """The level that the user asks for, else at which all scenarios stop; None where nobody does."""
     named = named_level(plans)
     if to is not None:
-        return Level(to, window or (named.window if named else WINDOW), is_named=True)
-    return named and named._replace(window=window or named.window)
+        return Level(headline, to, window or (named.window if named else WINDOW), is_named=True)
+    return named and msgspec.structs.replace(named, window=window or named.window)
 
 
 def _first(arms: Mapping[str, ArmResult], name: str) -> Win | None:
@@ -278,10 +290,10 @@ def _falls(arms: Sequence[Arm], level: Level | None) -> Iterator[str]:
             yield f"{member.name} did not stay: {fall.text}"
 
 
-def _no_better(arms: Mapping[str, ArmResult]) -> Iterator[str]:
+def _no_better(arms: Mapping[str, ArmResult], headline: TaskMeasure) -> Iterator[str]:
     """A sentence on each arm that was never better than whoever always says the most frequent class."""
     for name, arm in arms.items():
-        bests = [best for outcome in arm.outcomes if (best := outcome.measures["best_accuracy"]) is not None]
+        bests = [best for outcome in arm.outcomes if (best := outcome.measures[f"best_{headline.name}"]) is not None]
         if bests and arm.most_frequent_class is not None and max(bests) <= arm.most_frequent_class:
             yield f"{name} is {no_better_text(arm.most_frequent_class)}"
 
@@ -312,29 +324,30 @@ def _task_changes(arm: Arm, base: Arm) -> list[SettingChange]:
     return [each for each in arm.changes(base) if each.path.startswith(task) and each.path not in OF_THE_METHOD]
 
 
-def _outcomes(arm: Arm, accuracy: float | None, window: int) -> tuple[Outcome, ...]:
-    return tuple(_outcome(member, seed, accuracy, window) for seed, member in arm.members.items())
+def _outcomes(arm: Arm, measures: Mapping[str, OfTrials], level: Level | None, window: int) -> tuple[Outcome, ...]:
+    return tuple(_outcome(member, seed, measures, level, window) for seed, member in arm.members.items())
 
 
-def _outcome(member: ArmTrial, seed: int, accuracy: float | None, window: int) -> Outcome:
+def _outcome(
+    member: ArmTrial, seed: int, measures: Mapping[str, OfTrials], level: Level | None, window: int
+) -> Outcome:
     series, summary = member.trial.series, member.trial.summary
     return Outcome(
         run=member.run.folder.name,
         seed=seed,
-        measures={name: summary.value(name) for name in WHOLE}
-        | {
-            "best_accuracy": best_accuracy(series.evaluations, window),
-            "final_accuracy": series.evaluations.final_value,
-        },
-        reached=None if accuracy is None else reach(series.evaluations, accuracy, window),
+        measures={name: summary.value(name) for name in measures}
+        | {f"best_{series.evaluations.headline.name}": best_average(series.evaluations, window)},
+        reached=reach(series.evaluations, level.value, window, level.measure) if level else None,
         diverged=series.outcome == "diverged",
     )
 
 
-def _measures(outcomes: Sequence[Outcome], baseline: Sequence[Outcome] | None) -> dict[str, Measure]:
-    """Values of MEASURES over the seeds of an arm; `baseline` is None for the baseline itself."""
+def _measures(
+    of: Mapping[str, OfTrials], outcomes: Sequence[Outcome], baseline: Sequence[Outcome] | None
+) -> dict[str, Measure]:
+    """Values of measures over the seeds of an arm; `baseline` is None for the baseline itself."""
     measures = {}
-    for name, measure in MEASURES.items():
+    for name, measure in of.items():
         values, by = _by_seed(outcomes, name), measure.unit.by
         measures[name] = Measure(
             values=values,

@@ -6,14 +6,14 @@ from typing import Literal
 import numpy as np
 
 from edgebed.studies.finished import FinishedTrial
-from edgebed.studies.measures import CostToAccuracy, best_accuracy, reach
+from edgebed.studies.measures import CostToLevel, best_average, reach
 from edgebed.studies.papers.measure import Measure, Spaced, resolution
 
 
 def reached_by(
     cell: str,
-    reached: Callable[[FinishedTrial], CostToAccuracy | None],
-    value: Callable[[FinishedTrial, CostToAccuracy], float],
+    reached: Callable[[FinishedTrial], CostToLevel | None],
+    value: Callable[[FinishedTrial, CostToLevel], float],
 ) -> Measure:
     """A measure of what it took to reach an accuracy; None if it was never reached."""
 
@@ -30,7 +30,7 @@ def accuracy(cell: str, window: int = 1) -> Measure:
     """A measure: the highest moving average of the accuracy over `window` evaluations, in per cent; None: none."""
 
     def measure(trials: Mapping[str, FinishedTrial]) -> float | None:
-        best = best_accuracy(trials[cell].evaluations, window)
+        best = best_average(trials[cell].evaluations, window)
         return None if best is None else 100 * best
 
     return measure

@@ -78,7 +78,7 @@ def judge(
     elif measured is None:
         found = "differs" if full_size else "so far outside"
     elif len(numbers) < len(values):
-        found = "not distinguishable"  # the seeds that reached the accuracy are no fair sample
+        found = "not distinguishable"  # the seeds that got there are no fair sample
     else:
         now = interval(numbers, confidence)
         found, size = _compare(row.claim, [now], resolution, runs)

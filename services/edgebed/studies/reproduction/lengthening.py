@@ -1,6 +1,6 @@
 """What a measure of a run shorter than the paper's may come to in a training as long as the paper's: a bound.
 
-Learning slows down: over the logarithm of the updates, an accuracy rises ever less once it has begun to level off. So
+Learning slows down: over the logarithm of the updates, a model gets better ever less once it has begun to level off. So
 each doubling of the updates that is still to come is taken to change a measure no more than the last one that was run
 did, m(all) - m(half). Of d doublings to come, what it comes to then lies between m(all) and m(all) + d (m(all) -
 m(half)). There is no bound where the last doubling raised the accuracies more than the one before, for then they have
@@ -31,7 +31,7 @@ EVALUATIONS_MIN = 2
 def beginning(trial: FinishedTrial, share: float) -> FinishedTrial | None:
     """A trial as it was after a share of its updates; None with too few evaluations until then.
 
-    Of its summary the last accuracy and loss are those of that moment; a measure that reads others has no value there.
+    Of its summary what is measured last is those of that moment; a measure that reads others has no value there.
     """
     updates = int(trial.summary.updates * share)
     kept = trial.evaluations.version <= updates
@@ -44,9 +44,9 @@ def beginning(trial: FinishedTrial, share: float) -> FinishedTrial | None:
         | {
             "updates": updates,
             "evaluations": len(evaluations),
-            "best_accuracy": float(evaluations.values.max()),
-            "final_accuracy": float(evaluations.values[-1]),
-            "final_loss": float(evaluations.measured["loss"][-1]),
+            "best": evaluations.best(),
+            "final": evaluations.last(),
+            "last": evaluations.last(),
         },
     )
     return replace(trial, summary=summary, evaluations=evaluations)
@@ -66,7 +66,7 @@ def lengthened(measure: Measure, trials: Mapping[str, FinishedTrial], share: flo
 
 
 def has_levelled(seeds: Iterable[Mapping[str, FinishedTrial]]) -> bool:
-    """Whether the last doubling of the updates raised no cell's highest accuracy more than the one before.
+    """Whether the last doubling of the updates raised no cell's best value more than the one before.
 
     The means over `seeds` decide, of which each has the trials by cell.
     """

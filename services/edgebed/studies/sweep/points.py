@@ -1,7 +1,7 @@
 """From the section `sweep` of a scenario to the points that are run, and to cells that run them.
 
 A point is a method at one value of each axis. As a cell it is a variant of the scenario with options: the axes' values,
-the accuracy at which it ends, and its measured times (costs.py). Pure, but for reading the scenario file.
+the level at which it ends, and its measured times (costs.py). Pure, but for reading the scenario file.
 """
 
 import itertools
@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.measures.task import Level, TaskMeasure
 from edgebed.core.package import SHIPPED
 from edgebed.core.units import parse_rate
+from edgebed.learning.objectives.registry import objective_of
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.scenario.load import SWEEP, load_scenario, written_trial
 from edgebed.scenario.schema import Scenario
@@ -67,9 +69,14 @@ class SweepPlan:
     axes: tuple[Axis, ...]
     methods: tuple[str, ...]
     seeds: int
-    accuracy: float
-    window: int
-    """Number of evaluations whose mean must reach the accuracy."""
+    level: Level
+    """Where each run ends, and what everything is counted to."""
+
+    @property
+    def measure(self) -> TaskMeasure:
+        """The measure of the task that is to reach a value."""
+        measures = objective_of(self.scenario.trials[self.methods[0]].task.loss).measures
+        return next(each for each in measures if each.name == self.level.measure)
 
     @property
     def all(self) -> list[Point]:
@@ -94,7 +101,7 @@ class SweepPlan:
     def sets_of(self, point: Point) -> tuple[str, ...]:
         """The options that make the point's trial of the scenario."""
         values = (f"{axis.key}={value}" for axis, value in zip(self.axes, point.values, strict=True))
-        return (*values, f"stop.accuracy={self.accuracy!r}", f"stop.window={self.window}")
+        return (*values, f"stop.{self.level.measure}={self.level.value!r}", f"stop.window={self.level.window}")
 
     def planned(self) -> Iterator[tuple[Point, PlannedTrial]]:
         """Each point's trial with the times that the scenario has; ScenarioError where one cannot be run."""
@@ -138,8 +145,7 @@ def read_points(path: Path, sets: Sequence[str] = ()) -> SweepPlan:
         axes=axes_of({key: [value_text(value) for value in values] for key, values in section.over.items()}),
         methods=tuple(section.methods or scenario.trials),
         seeds=section.seeds,
-        accuracy=section.accuracy,
-        window=section.window,
+        level=section.required_level,
     )
 
 

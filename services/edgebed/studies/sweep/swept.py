@@ -1,6 +1,6 @@
-"""From finished runs to the result of a sweep: what each point took to reach the accuracy, and who wins where.
+"""From finished runs to the result of a sweep: what each point took to reach the level, and who wins where.
 
-Quantities are counted until the mean of `window` evaluations first reached the accuracy, at which a run ends:
+Quantities are counted until the mean of `window` evaluations first reached the level, at which a run ends:
 
 - time: since training started, virtual;
 - up: payload of the pushes that made the model; down: payload of the models handed out for it; traffic: both together;
@@ -16,12 +16,14 @@ from statistics import fmean
 import msgspec
 
 from edgebed.algorithms.registry import batches_a_push, notes_of
+from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.quantities import mean_of_text
 from edgebed.studies.cells.cells import CellRun, CellSpecs
 from edgebed.studies.cells.collecting import cache_finished
 from edgebed.studies.cells.result_cache import ResultCache, RunResult
 from edgebed.studies.cells.run_index import RunIndex
 from edgebed.studies.finished import FinishedTrial
-from edgebed.studies.measures import CostToAccuracy, Fall, Level, best_accuracy, fall_of, reach
+from edgebed.studies.measures import CostToLevel, Fall, Level, best_average, fall_of, reach
 from edgebed.studies.sweep.break_even import undecided
 from edgebed.studies.sweep.costs import Costs
 from edgebed.studies.sweep.points import Axis, Point, SweepPlan
@@ -42,29 +44,29 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     seeds: tuple[int, ...]
     """Seeds with which the point was run."""
     reached: int
-    """Number of seeds that reached the accuracy."""
+    """Number of seeds that reached the level."""
     diverged: int = 0
     """Number of seeds that diverged."""
     updates: float | None
-    """Mean number of updates, of the seeds that reached the accuracy."""
+    """Mean number of updates, of the seeds that reached the level."""
     passes: float | None = None
     """How many times they stand for all training examples."""
-    best_accuracy: float | None
-    """The highest accuracy of all seeds: a mean over as many evaluations."""
-    final_accuracy: float | None = None
-    """Mean accuracy of the last models, over seeds."""
+    best: float | None
+    """The best value over all seeds: a mean over as many evaluations."""
+    final: float | None = None
+    """Mean of the last models' values, over seeds."""
     fell: tuple[Fall, ...] = ()
     """What seeds reached and did not keep, a value for each that did not."""
     gives_up: int
-    """Updates after which a run ends that has not reached the accuracy."""
+    """Updates after which a run ends that has not reached the level."""
     spacing: float
-    """Mean share of the updates since the previous evaluation, of the seeds that reached the accuracy."""
+    """Mean share of the updates since the previous evaluation, of the seeds that reached the level."""
     times: dict[int, float]
-    """Seconds by seed; empty where not all seeds reached the accuracy."""
+    """Seconds by seed; empty where not all seeds reached the level."""
     traffic: dict[int, float] = {}
-    """Bytes up and down by seed; empty where not all seeds reached the accuracy."""
+    """Bytes up and down by seed; empty where not all seeds reached the level."""
     time_s: Spread | None
-    """Seconds over seeds; None here and below: not all seeds reached the accuracy."""
+    """Seconds over seeds; None here and below: not all seeds reached the level."""
     ingress_bytes: Spread | None
     egress_bytes: Spread | None
     traffic_bytes: Spread | None
@@ -85,9 +87,9 @@ class WinAt(msgspec.Struct, frozen=True, kw_only=True):
 
     values: dict[str, str]
     time: Win | None
-    """The fastest of the methods that were run; None: none reached the accuracy."""
+    """The fastest of the methods that were run; None: none reached the level."""
     traffic: Win | None = None
-    """The method with fewest bytes up and down; None: none reached the accuracy."""
+    """The method with fewest bytes up and down; None: none reached the level."""
     not_run: int = 0
     """Number of methods that were not run there."""
 
@@ -114,9 +116,11 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
 
     scenario: str
     question: str
-    accuracy: float
+    measure: TaskMeasure
+    """What each run is to reach a value of."""
+    value: float
     window: int
-    """Number of evaluations whose mean must reach the accuracy."""
+    """Number of evaluations whose mean must reach the value."""
     methods: tuple[str, ...]
     axes: dict[str, tuple[str, ...]]
     """Values of each axis, by key."""
@@ -129,6 +133,11 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     runs: tuple[RunResult, ...]
     notes: tuple[str, ...] = ()
     """Notes on methods that a reader must know."""
+
+    @property
+    def level_text(self) -> str:
+        """What is to be reached, in words, with over how many evaluations the mean is."""
+        return f"{self.measure.text(self.value)} {self.measure.words}{mean_of_text(self.window)}"
 
 
 def evaluate_sweep(
@@ -143,8 +152,9 @@ def evaluate_sweep(
     return SweepResult(
         scenario=points.scenario.name,
         question=points.scenario.question,
-        accuracy=points.accuracy,
-        window=points.window,
+        measure=points.measure,
+        value=points.level.value,
+        window=points.level.window,
         methods=points.methods,
         axes={axis.key: axis.values for axis in points.axes},
         seeds=points.seeds,
@@ -180,10 +190,11 @@ def _point(
 ) -> PointResult:
     runs = [CellRun(points.name(point), 1.0, seed) for seed in range(1, points.seeds + 1)]
     trials = {run.seed: there[run] for run in runs if run in there}
+    level = Level(points.measure, points.level.value, points.level.window, is_named=True)
     reached = {
         seed: found
         for seed, trial in trials.items()
-        if (found := reach(trial.evaluations, points.accuracy, points.window))
+        if (found := reach(trial.evaluations, level.value, level.window, level.measure))
     }
     taken: dict[str, list[float]] = {name: [] for name in MEASURES}
     for seed, at in reached.items():
@@ -196,9 +207,16 @@ def _point(
     is_whole = 0 < len(reached) == len(trials)
     spreads = {name: Spread.of(values) if is_whole else None for name, values in taken.items()}
     first = next(iter(trials.values()), None)
-    bests = [best for trial in trials.values() if (best := best_accuracy(trial.evaluations, points.window)) is not None]
-    finals = [final for trial in trials.values() if (final := trial.evaluations.final_value) is not None]
-    level = Level(points.accuracy, points.window, is_named=True)
+    bests = [
+        best
+        for trial in trials.values()
+        if (best := best_average(trial.evaluations, level.window, level.measure)) is not None
+    ]
+    finals = [
+        final
+        for trial in trials.values()
+        if (final := trial.evaluations.of_last_model().get(level.measure.name)) is not None
+    ]
     updates = fmean(at.updates for at in reached.values()) if reached else None
     return PointResult(
         point=points.name(point),
@@ -210,8 +228,8 @@ def _point(
         diverged=sum(trial.summary.outcome == "diverged" for trial in trials.values()),
         updates=updates,
         passes=updates * first.plan.server.epochs_a_push if updates and first else None,
-        best_accuracy=max(bests, default=None),
-        final_accuracy=fmean(finals) if finals else None,
+        best=level.measure.best(bests) if bests else None,
+        final=fmean(finals) if finals else None,
         fell=tuple(fall for trial in trials.values() if (fall := fall_of(trial.evaluations, level))),
         gives_up=cells.spec(runs[0]).updates,
         spacing=sum(at.since for at in reached.values()) / len(reached) if reached else 0.0,
@@ -224,7 +242,7 @@ def _point(
     )
 
 
-def _down(trial: FinishedTrial, at: CostToAccuracy) -> int:
+def _down(trial: FinishedTrial, at: CostToLevel) -> int:
     """Bytes that went down; of shards, whose evaluations have none, those of the whole trial."""
     return trial.summary.egress_payload_bytes or 0 if at.egress_bytes is None else at.egress_bytes
 

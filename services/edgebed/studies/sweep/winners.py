@@ -1,6 +1,6 @@
 """Which method wins a point, by how much, and where two of them break even; pure.
 
-Less is better: time, bytes or CPU seconds until an accuracy was reached. Two methods are compared by the ratios of what
+Less is better: time, bytes or CPU seconds until a level was reached. Two methods are compared by the ratios of what
 they need with the same seed: by their geometric mean and its interval, as in the tables of a comparison.
 """
 
@@ -16,7 +16,7 @@ from edgebed.studies.sweep.break_even import BreakEven, break_even
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
-    """A quantity over seeds, all of which reached the accuracy."""
+    """A quantity over seeds, all of which reached the level."""
 
     mean: float
     low: float
@@ -34,7 +34,7 @@ class Win(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     mean: float
     second: str | None
-    """The method that needs least of the others; None where no other reaches the accuracy."""
+    """The method that needs least of the others; None where no other reaches the level."""
     factor: float | None
     """How many times as much as the first the second needs, in the geometric mean over pairs of the same seed."""
     between: tuple[float, float] | None = None
@@ -56,9 +56,9 @@ class Crossing(NamedTuple):
 
 
 def win(needed: Mapping[str, Mapping[int, float]], spacing: Mapping[str, float]) -> Win | None:
-    """The method that needs least, of equals the one that is named first; None where none reaches the accuracy.
+    """The method that needs least, of equals the one that is named first; None where none reaches the level.
 
-    `needed` is what each needs by seed, empty where it does not reach the accuracy with all of them; `spacing` the
+    `needed` is what each needs by seed, empty where it does not reach the level with all of them; `spacing` the
     share of that since the previous evaluation.
     """
     ranked = sorted((name for name, each in needed.items() if each), key=lambda name: _mean(needed[name]))
