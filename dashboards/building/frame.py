@@ -11,13 +11,15 @@ from grafana_foundation_sdk.models import dashboard as model
 
 from dashboards.building.panels import SOURCE
 from dashboards.building.queries import HERE
+from edgebed.core.actions import ACTIONS, BRINGS_BACK
 
 STARTS = "last_over_time(edgebed_run_start_timestamp_seconds[$__range])"
 RUNS = f"query_result(sort_desc(max by (run) ({STARTS})))"
 OF_RUN = '/run="([^"]+)"/'
 OF_TRIAL = '/trial="([^"]+)"/'
-WOUNDING = "kill|freeze|cut|link|cpus|memory"
-HEALING = "launch|thaw|heal"
+WOUNDING, HEALING = (
+    "|".join(name for name in ACTIONS if (name in BRINGS_BACK) == is_back) for is_back in (False, True)
+)
 
 
 def whole(

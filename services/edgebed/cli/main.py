@@ -10,6 +10,7 @@ import gc
 import os
 import sys
 import traceback
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -96,21 +97,12 @@ def _remove_leftovers() -> None:
         say(f"containers of a controller that was killed are left: {error}")
 
 
-GROUPS = {
+GROUPS: dict[str, tuple[Callable[..., None], ...]] = {
     "Begin": (begin.init, begin.doctor),
     "Run": (run.run, run.resume, run.validate, run.plan),
     "Look": (runs.ls, look.show, look.report, look.watch, look.events, look.logs, look.export, look.replay),
     "Study": (study.compare, study.agree, study.sweep, study.reproduce),
-    OPERATE: (
-        operate.kill,
-        operate.restart,
-        operate.freeze,
-        operate.thaw,
-        operate.cut,
-        operate.heal,
-        operate.cpus,
-        operate.rollback,
-    ),
+    OPERATE: (*operate.COMMANDS, operate.cpus, operate.rollback),
     "Maintain": (
         runs.note,
         runs.rm,

@@ -1,8 +1,8 @@
 """The commands that act on nodes of a live run: the faults of scenarios, by hand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -38,34 +38,34 @@ InRun = Annotated[
 ]
 
 
-def kill(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """Kill nodes of the run in progress, as SIGKILL does."""
-    _act("killed", nodes, run, runs_dir, ["kill"], json=json)
+class Plain(NamedTuple):
+    """A command that does the same to each node that it names."""
+
+    name: str
+    past: str
+    actions: "tuple[Action, ...]"
+    help: str
 
 
-def restart(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """Kill nodes, unless they are dead already, and start them anew."""
-    _act("restarted", nodes, run, runs_dir, ["kill", "launch"], json=json)
+PLAIN = (
+    Plain("kill", "killed", ("kill",), "Kill nodes of the run in progress, as SIGKILL does."),
+    Plain("restart", "restarted", ("kill", "launch"), "Kill nodes, unless they are dead already, and start them anew."),
+    Plain("freeze", "froze", ("freeze",), "Freeze nodes: they stand still, and their connections stay."),
+    Plain("thaw", "thawed", ("thaw",), "Thaw frozen nodes."),
+    Plain("cut", "cut", ("cut",), "Cut nodes off from the data network."),
+    Plain("heal", "healed", ("heal",), "Reconnect nodes that are cut off."),
+)
 
 
-def freeze(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """Freeze nodes: they stand still, and their connections stay."""
-    _act("froze", nodes, run, runs_dir, ["freeze"], json=json)
+def _command(plain: Plain) -> Callable[..., None]:
+    def command(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
+        _act(plain.past, nodes, run, runs_dir, plain.actions, json=json)
+
+    command.__name__, command.__doc__ = plain.name, plain.help
+    return command
 
 
-def thaw(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """Thaw frozen nodes."""
-    _act("thawed", nodes, run, runs_dir, ["thaw"], json=json)
-
-
-def cut(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """Cut nodes off from the data network."""
-    _act("cut", nodes, run, runs_dir, ["cut"], json=json)
-
-
-def heal(nodes: Targets, *, run: InRun = None, json: Json = False, runs_dir: RunsDir = None) -> None:
-    """Reconnect nodes that are cut off."""
-    _act("healed", nodes, run, runs_dir, ["heal"], json=json)
+COMMANDS = tuple(map(_command, PLAIN))
 
 
 def cpus(

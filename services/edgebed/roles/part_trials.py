@@ -117,7 +117,7 @@ def _try_aggregation(method: Method, task: Task) -> None:
     fresh, anew = (aggregation(config, first.theta.copy(), first.version) for _ in range(2))
     try:
         load_lasting(anew, dump_lasting(first))
-    except ValueError as error:
+    except (ValueError, OwnCodeError) as error:
         raise ScenarioError(
             f"aggregation {name} cannot be stored, so no server could go on from a log or a checkpoint: {error}; have "
             "every attribute from __init__ on, as plain values, arrays, or lists, tuples, sets and dicts of such"

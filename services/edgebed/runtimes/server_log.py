@@ -7,7 +7,6 @@ Of the records that come of entries the controller says which ones it has. The o
 that a server which comes back can report them again; the controller knows by their numbers which ones it has already.
 """
 
-import math
 import os
 import time
 from collections import deque
@@ -54,7 +53,7 @@ def has_updates(content: BinaryIO) -> bool:
 
 
 class ServerLog:
-    """A server's log, from when the server has been made; `is_kept` says whether it can be kept at all."""
+    """A server's log, from when the server has been made."""
 
     def __init__(self, heart: ParameterServer, disk: Disk, *, bytes_min: int = LOG_BYTES_MIN) -> None:
         """`bytes_min`: a smaller log is not begun anew."""
@@ -71,8 +70,6 @@ class ServerLog:
         """What was found at the beginning; None: nothing."""
         self.numbered = 0
         """Number of durable records that were reported."""
-        self.problem = ""
-        """Why there is no log; empty: there is one."""
         self.appends = 0
         """Entries that were appended in this server's life."""
         self.bytes = 0
@@ -131,8 +128,6 @@ class ServerLog:
 
     def tell(self, ready: messages.Ready) -> messages.Ready:
         """Return what a server that is ready says of what it found."""
-        if self.problem:
-            return ready
         ready = msgspec.structs.replace(ready, durable=self.told + len(self.untold))
         if self.replayed is None:
             return ready
@@ -141,7 +136,7 @@ class ServerLog:
 
     def take(self, effect: Effect) -> None:
         """Append an entry; any other effect is not the log's. InfrastructureError where that is impossible."""
-        if self.problem or not isinstance(effect, Append):
+        if not isinstance(effect, Append):
             return
         begin_s, size = time.perf_counter(), self.file.size
         self.file.append(encode_entry(effect.entry, effect.frames))
@@ -150,7 +145,7 @@ class ServerLog:
 
     def turn(self) -> None:
         """Begin the log anew if it has grown too large; only between two events of the heart."""
-        if self.file.size > self.bound and not self.problem:
+        if self.file.size > self.bound:
             self._renew()
 
     def note(self, t: float, effect: Effect) -> None:
@@ -176,14 +171,7 @@ class ServerLog:
             self.told += 1
 
     def _renew(self) -> None:
-        try:
-            snapshot, arrays = self.heart.snapshot()
-        except ValueError as error:
-            if self.file.size:
-                self.bound = math.inf  # what there is stays right, and grows
-            else:
-                self.problem = f"the aggregation has what no log can hold: {error}"
-            return
+        snapshot, arrays = self.heart.snapshot()
         snapshot = msgspec.structs.replace(snapshot, told=self.told, untold=tuple(self.untold))
         begin_s = time.perf_counter()
         self.file.begin(encode_entry(snapshot, arrays))

@@ -30,7 +30,7 @@ class Engine:
         self.refuses = False
         self.why = "Container 1234 is not what it should be"
         self.api = types.SimpleNamespace(
-            kill=lambda _: self._do("kill"),
+            kill=lambda _, signal: self._do("kill"),
             pause=lambda _: self._do("pause"),
             unpause=lambda _: self._do("unpause"),
             update_container=lambda _, cpu_period, cpu_quota: self._do("update", cpu_quota),

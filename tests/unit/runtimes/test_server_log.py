@@ -13,9 +13,8 @@ from logged_server import METHODS, SCRIPTS, WORKERS, LoggedServer, recover
 from planted_mistakes import MISTAKES, planted
 from server_laws import memory_of
 
-from edgebed.core.errors import EdgebedError
+from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.records import Refused, Update
-from edgebed.roles.events import Append
 from edgebed.roles.server.entries import Accepted, ModelHash, Snapshot, decode_entry
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.log_file import HEAD_BYTES, read_records
@@ -137,23 +136,13 @@ def test_damage_before_the_last_record_names_the_place():
         recover(bytes(content), "asgd")
 
 
-def test_an_aggregation_that_keeps_what_cannot_be_stored_has_no_log():
-    """It says so, and training goes on as without."""
+def test_what_an_aggregation_keeps_and_cannot_be_stored_is_named():
+    """`validate` has refused it before; a server that got it later ends, rather than go on without a log."""
+    server = logged_server.server_of("asgd")
+    server.aggregation.draws = np.random.default_rng(1)
 
-    class Odd(ParameterServer):
-        def __init__(self, *given, **named):
-            super().__init__(*given, **named)
-            self.aggregation.draws = np.random.default_rng(1)
-
-    logged = LoggedServer.__new__(LoggedServer)
-    logged.folder = logged_server.FolderInMemory()
-    server = logged_server.server_of("asgd", kind=Odd)
-    log = logged_server.ServerLog(server, logged.folder)
-
-    assert log.begin(0.0) is None
-    assert "draws: a Generator cannot be stored" in log.problem
-    log.take(Append(ModelHash(now=0.0, version=1, crc=1)))
-    assert logged.folder.names == {}
+    with pytest.raises(OwnCodeError, match=r"^aggregation: draws: a Generator cannot be stored$"):
+        logged_server.ServerLog(server, logged_server.FolderInMemory()).begin(0.0)
 
 
 # --- mistakes that these laws must find --------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from edgebed.algorithms.aggregator import Aggregator
 from edgebed.algorithms.registry import compression_of
 from edgebed.algorithms.update import ModelUpdate
-from edgebed.core.errors import OwnCodeError
 from edgebed.core.plan import ServerPlan
 from edgebed.roles.server.changes import Changes
 from edgebed.roles.server.downlink import Downlink
@@ -89,10 +88,7 @@ class Answers:
     def checkpoint(self) -> tuple[Checkpoint, Sequence[Buffer]]:
         """Return the present model, to be stored, and what the aggregation resumes from besides."""
         model, frames = self.whole()
-        try:
-            tensor, own = encode_dense("state", dump_lasting(self.aggregation))
-        except ValueError as error:
-            raise OwnCodeError(f"the aggregation has what no checkpoint can hold: {error}") from error
+        tensor, own = encode_dense("state", dump_lasting(self.aggregation))
         tensors = (*model.tensors, tensor)
         return Checkpoint(sender=self.node, version=model.version, final=model.final, tensors=tensors), [*frames, *own]
 

@@ -247,7 +247,7 @@ class ParameterServer:
         self.membership.disconnect_all(now)
 
     def snapshot(self) -> tuple[Snapshot, list[Buffer]]:
-        """Return all that outlasts this server; ValueError where an aggregation keeps what cannot be stored."""
+        """Return all that outlasts this server; OwnCodeError where an aggregation keeps what cannot be stored."""
         return dump(self, self.now)
 
     def restore(self, snapshot: Snapshot, payload: Buffer) -> None:

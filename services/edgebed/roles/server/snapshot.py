@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import Aggregator
 from edgebed.algorithms.update import ModelUpdate
+from edgebed.core.errors import OwnCodeError
 from edgebed.core.records import Refused
 from edgebed.roles.server.downlink import Copy, CopyDelta
 from edgebed.roles.server.entries import Snapshot, decode_entry, encode_entry
@@ -44,10 +45,13 @@ STRUCTS: dict[str, Any] = {each.__name__: each for each in (Push, Refused, Tenso
 def dump(owner: Any, now: float = 0.0, but: Collection[str] = ()) -> tuple[Snapshot, list[Buffer]]:
     """Return the attributes of `owner`, except some, and the arrays among them, which share their memory.
 
-    ValueError, naming an attribute, where it cannot be stored.
+    OwnCodeError, naming an attribute, where it cannot be stored: `edgebed validate` has tried a user's own aggregation.
     """
     arrays = Arrays()
-    values = _dumped(owner, arrays, but)
+    try:
+        values = _dumped(owner, arrays, but)
+    except ValueError as error:
+        raise OwnCodeError(str(error)) from error
     forms = tuple((array.dtype.str, array.shape) for array in arrays.found)
     frames: list[Buffer] = [np.ascontiguousarray(each).reshape(-1).view(np.uint8).data for each in arrays.found]
     return Snapshot(now=now, values=values, arrays=forms), frames

@@ -19,7 +19,7 @@ import docker
 import requests
 from docker.errors import APIError, DockerException
 
-from edgebed.core.actions import KILLS, LINK_ACTIONS
+from edgebed.core.actions import ACTIONS, KILLS, LINK_ACTIONS
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
 from edgebed.core.plan import Injection, NodePlan
@@ -179,8 +179,8 @@ class Container:
     def _do(self, number: int, injection: Injection) -> None:
         api = self.client.api
         match injection.action:
-            case "kill":
-                api.kill(self.id)
+            case action if action in KILLS:
+                api.kill(self.id, signal=ACTIONS[action].signal)
             case "freeze":
                 self._pause(api.pause, paused=True)
             case "thaw":

@@ -51,7 +51,6 @@ from edgebed.runtimes.live.clocks.following import FollowedClock, SameClock
 from edgebed.runtimes.live.data_endpoints import DataDealer, DataRouter, patience_s
 from edgebed.runtimes.live.data_ends import DataEnds
 from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
-from edgebed.runtimes.live.filling import NO_CAP, fill_memory
 from edgebed.runtimes.live.group_commit import GroupCommit
 from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
@@ -59,7 +58,7 @@ from edgebed.runtimes.live.meters import RefusalMeter, TransfersMeter, UsageMete
 from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
 from edgebed.runtimes.live.shell.connections import Connections
-from edgebed.runtimes.live.shell.device import NodeDevice
+from edgebed.runtimes.live.shell.device import NO_CAP, NodeDevice, fill_memory
 from edgebed.runtimes.live.shell.gaps import GapDetector
 from edgebed.runtimes.live.shell.held_back import HeldBack
 from edgebed.runtimes.live.shell.lifetime import Lifetime
@@ -268,7 +267,7 @@ def _build(
         connections=connections_seen if reader else None,
     )  # fmt: skip
     metering.meters.append(usage)
-    if log and not log.problem:
+    if log:
         metering.meters.append(LogMeter(log, commits, life))
     if any(link.shaped for link in (plan.link, *links.values())):
         metering.transfers = TransfersMeter(
@@ -358,7 +357,7 @@ def _log(here: NodeEnvironment, heart: Heart, now: float) -> tuple[ServerLog | N
         log.begin(now)
     except DamagedFileError as error:
         raise DamagedFileError(f"{here.log_folder}/{error}") from error
-    if heart.plan.durability != "fsync" or log.problem:
+    if heart.plan.durability != "fsync":
         return log, None
     commits = GroupCommit(log)
     commits.start()

@@ -50,11 +50,6 @@ def find_paper(name: str) -> Paper:
     return with_prose(found, prose) if prose.exists() else found
 
 
-def all_papers() -> tuple[Paper, ...]:
-    """Every paper that is found by its folder."""
-    return tuple(find_paper(name) for name in papers())
-
-
 def module_of(folder: Path) -> str:
     """Name of a paper's module; those beside it are imported relative to it, e.g. `from .measures import …`."""
     return f"paper_{folder.name}"

@@ -7,7 +7,7 @@ import pytest
 from edgebed.studies.cells.cells import CellRun, PaperCells
 from edgebed.studies.papers.confirming import IN_CONTAINERS, IN_VIRTUAL_TIME, both_ways, confirming_rows
 from edgebed.studies.papers.paper import Cell, Near, Paper, Row, Unit
-from edgebed.studies.papers.registry import all_papers
+from edgebed.studies.papers.registry import find_paper, papers
 
 
 def test_cells_are_run_in_both_with_what_their_scale_and_the_fleet_ask_for() -> None:
@@ -45,7 +45,7 @@ def test_what_a_row_has_over_virtual_time_is_a_difference_of_points_and_else_a_r
     assert not compared.counts
 
 
-@pytest.mark.parametrize("paper", all_papers(), ids=lambda paper: paper.name)
+@pytest.mark.parametrize("paper", [*map(find_paper, papers())], ids=lambda paper: paper.name)
 def test_each_paper_has_three_rows_in_containers_whose_processors_and_links_are_limited(paper: Paper) -> None:
     """Those on time have five seeds."""
     live = {name: cell for name, cell in paper.cells.items() if cell.runtime == "docker"}

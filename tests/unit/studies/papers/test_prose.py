@@ -53,16 +53,16 @@ nobody knows.
 def file(tmp_path: Path) -> Path:
     """The file of the tiny paper's prose, beside its declaration."""
     write_paper(tmp_path)
-    path = tmp_path / "papers_of_mine.md"
+    (tmp_path / "papers_of_mine.py").rename(tmp_path / "scenarios/tiny/paper.py")
+    path = tmp_path / "scenarios/tiny/paper.md"
     path.write_text(PROSE)
     return path
 
 
 def test_all_of_a_file_is_taken_in(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A text of one paragraph in one line; causes at their rows, each with its switch."""
-    monkeypatch.chdir(file.parent)
-    monkeypatch.syspath_prepend(str(file.parent))
-    paper = find_paper("papers_of_mine:PAPER")
+    monkeypatch.chdir(file.parents[2])
+    paper = find_paper("tiny")
 
     assert (paper.citation, paper.text) == ("Somebody 2026, A tiny paper.", "It is *tiny*,\nand short.\n")
     assert paper.stated == "On a Sunday."
@@ -102,5 +102,5 @@ def test_what_fits_nothing_is_refused_with_its_line(file: Path, before: str, aft
     assert before in PROSE
     file.write_text(PROSE.replace(before, after, 1))
 
-    with pytest.raises(ScenarioError, match=f"papers_of_mine.md{said}"):
+    with pytest.raises(ScenarioError, match=f"scenarios/tiny/paper.md{said}"):
         with_prose(tiny_paper(), file)

@@ -9,12 +9,12 @@ from tiny_paper import tiny_paper, write_paper
 from edgebed.core.errors import ScenarioError
 from edgebed.scenario.load import load_scenario
 from edgebed.studies.papers.paper import Cell, Curve, Paper, Reading, Table
-from edgebed.studies.papers.registry import all_papers, find_paper
+from edgebed.studies.papers.registry import find_paper, papers
 
 SCENARIOS = Path(__file__).parents[4] / "scenarios"
 
 
-@pytest.mark.parametrize("paper", all_papers(), ids=lambda paper: paper.name)
+@pytest.mark.parametrize("paper", [*map(find_paper, papers())], ids=lambda paper: paper.name)
 def test_every_paper_is_declared_without_mistakes(paper: Paper) -> None:
     """No two rows of a table have one label, and its scenario files hold nothing that its page does not show."""
     assert paper.mistakes == ()
@@ -27,7 +27,8 @@ def test_every_paper_is_declared_without_mistakes(paper: Paper) -> None:
 
 def test_every_folder_with_a_paper_declares_one() -> None:
     """Under its name."""
-    assert [paper.name for paper in all_papers()] == sorted(path.parent.name for path in SCENARIOS.glob("*/paper.py"))
+    found = [find_paper(name).name for name in papers()]
+    assert found == sorted(path.parent.name for path in SCENARIOS.glob("*/paper.py"))
 
 
 def test_a_paper_is_found_by_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,11 +6,16 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from edgebed.core.plan import NodePlan
+from edgebed.emulation.resources import cgroup_usage
 from edgebed.roles.events import Compute
 from edgebed.roles.work import Job, JobRunner
 from edgebed.runtimes.device_time import computing_s, job_time_s
-from edgebed.runtimes.live.filling import NO_CAP
 from edgebed.runtimes.live.shell.times import Times
+
+STEP_BYTES = 8 << 20
+NO_CAP = "its memory cannot be filled: the kernel holds no cap of it"
+SHARE_MAX = 4
+"""Memory to take at most, as a multiple of the cap: a kernel that grants so much does not hold the cap."""
 
 
 class DeviceJobs:
@@ -99,3 +104,14 @@ class NodeDevice:
         stretch_s = max(0.0, least_s - took_s) if least_s > cpu_s else 0.0
         self.times.absorbed_s += max(0.0, min(took_s, least_s) - cpu_s)
         return result, stretch_s + effect.pause_s
+
+
+def fill_memory() -> str:
+    """Take memory until this process is killed, as by a leak; return why not. Its cgroup must be its own."""
+    limit = cgroup_usage().memory_limit_bytes
+    if limit is None:
+        return NO_CAP
+    taken: list[bytes] = []
+    while len(taken) * STEP_BYTES < SHARE_MAX * limit:
+        taken.append(b"\1" * STEP_BYTES)  # written, else the kernel would only promise it
+    return f"its memory was filled with {SHARE_MAX} times its cap, and the kernel let it"

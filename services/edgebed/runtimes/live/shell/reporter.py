@@ -35,8 +35,6 @@ class Reporter:
         """Whether a record waits that the controller acts upon."""
         self.latest: dict[type, records.Record] = {}
         """What the heart said last when it was looked at, by kind."""
-        if log and log.problem:
-            self.journal(records.Note(text=f"the server keeps no log: {log.problem}"))
 
     def journal(self, record: records.Record) -> None:
         """Have a record journaled; too many bad messages in a second are only counted."""
