@@ -269,9 +269,9 @@ def rule_of(method: Method) -> Rule:
 
 def sees_inputs(node: NodePlan) -> bool:
     """Whether a node needs the examples themselves, and not their labels alone."""
-    if node.shard is None:
+    if (shard := node.shard) is None:
         return True
-    return node.role == "worker" and (not node.shard.below or rule_of(node.method).synthetic_inputs)
+    return node.role == "worker" and (not shard.below or rule_of(node.method).synthetic_inputs)
 
 
 def descent_of(part: Part) -> Descent:

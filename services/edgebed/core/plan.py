@@ -263,6 +263,11 @@ class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
         """Whether training stops without this node."""
         return True
 
+    @property
+    def pushes(self) -> bool:
+        """Whether the node pushes updates to the server."""
+        return False
+
 
 class LinkedPlan(CommonPlan, frozen=True, kw_only=True):
     """The part of the plan of a node on the data network."""
@@ -352,12 +357,18 @@ class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
     @property
     def listens(self) -> bool:
         """Whether others connect to this node: the shard below it does, but for where a store is between them."""
-        return self.shard is not None and bool(self.shard.below) and not self.shard.store
+        shard = self.shard or Shard()
+        return bool(shard.below) and not shard.store
 
     @property
     def is_vital(self) -> bool:
         """Whether training stops without this node: workers that have the whole model can be replaced by others."""
-        return self.shard is not None
+        return not self.pushes
+
+    @property
+    def pushes(self) -> bool:
+        """Whether the worker pushes updates to the server: it has the whole model, and no shard of it."""
+        return self.shard is None
 
 
 class StorePlan(LinkedPlan, frozen=True, kw_only=True, tag="store"):
@@ -477,6 +488,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def server(self) -> ServerPlan:
         """The server's plan."""
         return next(node for node in self.nodes if isinstance(node, ServerPlan))
+
+    @property
+    def pushes(self) -> bool:
+        """Whether workers push updates to the server, and pull models; else they have shards of the model."""
+        return self.server.shard is None
 
     def workers(self) -> tuple[WorkerPlan, ...]:
         """Return the worker nodes, in order."""

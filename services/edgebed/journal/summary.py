@@ -177,7 +177,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     num_updates = len(updates)
     trained_s = series.trained_s if series.trial else None
     workers = [node.node for node in plan.workers()]
-    is_sharded = plan.server.shard is not None or bool(series.resumed)
+    is_sharded = not plan.pushes or bool(series.resumed)
     states: dict[str, set[str]] = {}
     for _, node in series.nodes:
         states.setdefault(node.name, set()).add(node.state)
@@ -269,7 +269,7 @@ def _server(series: Series, contributions: Mapping[str, int]) -> ServerMeasures:
 def _examples_per_update(plan: Plan) -> float | None:
     """Training examples in an update, by the plan, at a worker with average data; for shards a mini-batch."""
     workers = plan.workers()
-    if workers and workers[0].method.is_layerwise:
+    if workers and not plan.pushes:
         return float(workers[0].task.batch_size)
     examples = plan.server.epochs_a_push * sum(worker.num_examples for worker in workers) if workers else 0.0
     return round(examples, 6) or None

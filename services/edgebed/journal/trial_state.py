@@ -118,7 +118,7 @@ class TrialState(Fold):
         self.states = {node.node: "expected" for node in plan.nodes}
         workers = plan.workers()
         self._is_virtual = False
-        self._is_layerwise = any(worker.shard for worker in workers)
+        self._pushes = plan.pushes
         self._work: Counter[str] = Counter()
         """Updates applied, or steps made by all its shards, for each device class."""
         self._class_of = {worker.node: worker.device_class for worker in workers}
@@ -140,7 +140,7 @@ class TrialState(Fold):
             updates_per_s=max(0, updates) / span_s if span_s > 0.0 else None,
             measured=self.measured,
             headline=self.plan.headline,
-            ingress_bytes=None if self._is_layerwise else self.ingress_bytes,
+            ingress_bytes=self.ingress_bytes if self._pushes else None,
             nodes_up=sum(map(is_up, self.states.values())),
             nodes_expected=len(self.states),
             nodes_ready=sum(state in READY for state in self.states.values()),
@@ -172,14 +172,14 @@ class TrialState(Fold):
 
     def _class_status(self, name: str, span_s: float, done: int) -> ClassStatus:
         nodes = self._classes[name]
-        total = 0 if self._is_layerwise else self._work.total()
+        total = self._work.total() if self._pushes else 0
         caps = [self._cap(node) for node in nodes]
         used = [cpus for node in nodes if (cpus := self._cpus_used(node.node)) is not None]
         known = [cap for cap in caps if cap is not None]
         return ClassStatus(
             name=name,
             states=dict(Counter(self.states[node.node] for node in nodes)),
-            rate_per_s=done / span_s / (len(nodes) if self._is_layerwise else 1) if span_s > 0.0 else 0.0,
+            rate_per_s=done / span_s / (1 if self._pushes else len(nodes)) if span_s > 0.0 else 0.0,
             share=self._work[name] / total if total else None,
             cpus_used=sum(used) / len(used) if used else None,
             cpus_held=sum(known) / len(known) if len(known) == len(nodes) else None,

@@ -16,7 +16,7 @@ LOST_MAX = 3
 
 def unheard_of(plan: Plan, series: Series) -> Iterator[str]:
     """Classes of workers none of whose pushes was applied; those that came after the last update do not count."""
-    classes = {worker.node: worker.device_class for worker in plan.workers() if worker.shard is None}
+    classes = {worker.node: worker.device_class for worker in plan.workers() if worker.pushes}
     applied: Counter[str] = Counter()
     others: Counter[str] = Counter()
     for life in series.accounting.lives if series.accounting else ():

@@ -32,7 +32,8 @@ class Beginning:
         from edgebed.learning import weights
         from edgebed.learning.models.layers import joined, layers_of
 
-        layers = (node.shard.first, node.shard.end) if node.shard else None
+        shard = node.shard
+        layers = (shard.first, shard.end) if shard else None
         if layers not in self._packed:
             self._packed[layers] = weights.packed(
                 joined(layers_of(self._task.model, self._model)[slice(*layers)]) if layers else self._model

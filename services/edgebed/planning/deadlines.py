@@ -77,7 +77,7 @@ class MessageSizes(NamedTuple):
 def with_deadlines(plan: Plan, given: Deadlines, step_s: float = 0.0) -> Plan:
     """`plan` with its deadlines: those given, else what follows from the slowest push, or a step of all shards."""
     slowest_s, times = step_s, 1
-    if not plan.server.method.is_layerwise:
+    if plan.pushes:
         sizes, workers = sizes_of(plan), len(plan.workers())
         slowest_s = max(push_time(each, plan.server, sizes, workers, rare=True).total_s for each in _classes(plan))
         times = math.ceil(applied_together(plan.server.method, workers) / workers)
@@ -180,7 +180,7 @@ def _latency_s(link: LinkPlan) -> float:
 def _with_silence(node: NodePlan, silence_s: float, stall_s: float) -> NodePlan:
     if isinstance(node, ServerPlan):
         return msgspec.structs.replace(node, silence_s=silence_s)
-    if isinstance(node, WorkerPlan) and node.shard is None:
+    if isinstance(node, WorkerPlan) and node.pushes:
         return msgspec.structs.replace(node, working_s=min(silence_s, stall_s) / PUSHES)
     return node
 
@@ -188,7 +188,7 @@ def _with_silence(node: NodePlan, silence_s: float, stall_s: float) -> NodePlan:
 def _too_short(scenario: Scenario, plan: Plan, runtime: Runtime) -> Iterator[LocatedProblem]:
     """The deadlines of a trial that are shorter than what they are about, each with the class that shows it."""
     given = scenario.trials[plan.trial].deadlines
-    if plan.server.method.is_layerwise or not (given.silence or given.stall):
+    if not plan.pushes or not (given.silence or given.stall):
         return
     sizes, is_virtual = sizes_of(plan), TRAITS[runtime].is_virtual
     times = [(push_time(each, plan.server, sizes, is_virtual=is_virtual), each) for each in _classes(plan)]

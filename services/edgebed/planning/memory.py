@@ -19,7 +19,7 @@ from edgebed.algorithms.local_work.trial import LARGE, copies_held
 from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs, small_local_work_of
 from edgebed.core.console import say
 from edgebed.core.errors import Location, ScenarioError
-from edgebed.core.plan import Method, NodePlan, Plan, ServerPlan, Task, WorkerPlan
+from edgebed.core.plan import Method, NodePlan, Plan, ServerPlan, Shard, Task, WorkerPlan
 from edgebed.core.units import format_memory
 from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.registry import DataSet
@@ -105,7 +105,7 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constan
     its tensors that training does not change.
     """
     model = 4 * sum(tensor.size for tensor in node.task.layout)
-    if node.method.is_layerwise and node.role != "evaluator":
+    if not plan.pushes and node.role != "evaluator":
         return _shard_need(node, plan, data, model)
     if isinstance(node, ServerPlan):
         shaped = any(each.link.shaped for each in plan.nodes)
@@ -125,17 +125,16 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constan
 
 def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
     """Estimated, not measured: memory of a shard, or of a node that serves shards."""
+    shard = node.shard or Shard()
     if node.role in ("server", "store"):
         backups = BACKUP_COPIES * model if node.role == "server" else 0
         due = _due_models(node, model) if isinstance(node, ServerPlan) else {}
-        kept = {"kept by batch": node.shard.kept_bytes} if node.shard and node.role == "store" else {}
+        kept = {"kept by batch": shard.kept_bytes} if node.role == "store" else {}
         connections = PEER_BYTES * len(plan.workers())
         return Need({"Python": PYTHON_BYTES, "connections": connections, "backups": backups} | due | kept)
-    assert node.shard is not None
     inputs = data.train_x[:1].nbytes if sees_inputs(node) else 0
     examples = examples_bytes(node.num_examples, inputs)
-    kept_bytes = node.shard.kept_bytes
-    layers = {"layers": node.shard.memory_bytes - kept_bytes, "kept by batch": kept_bytes}
+    layers = {"layers": shard.memory_bytes - shard.kept_bytes, "kept by batch": shard.kept_bytes}
     return Need({"torch": TORCH_BYTES, **layers, "data": examples})
 
 

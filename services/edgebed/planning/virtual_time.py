@@ -25,7 +25,7 @@ def _work_text(plan: Plan) -> str:
     if plan.is_profiled:
         return "layers take what they took where shards.profile was measured"
     gradient = f"a gradient takes {gradient_text(plan)}"
-    if method.is_layerwise:
+    if not plan.pushes:
         from edgebed.algorithms.registry import rule_of  # loads every part of a method
 
         beside = "" if rule_of(method).is_alone else "; what lies beside them takes time of its own at the same rate"

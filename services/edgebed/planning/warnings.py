@@ -115,7 +115,7 @@ def _time_warnings(plan: Plan) -> Iterator[str]:
 
 def _batch_warnings(plan: Plan, host: HostCapacity) -> Iterator[str]:
     """Warnings where tensors stored by batch, an epoch's activations of each kind, exceed caps or the machine."""
-    kept = [(node, node.shard.kept_bytes) for node in plan.nodes if node.shard and node.shard.kept_bytes]
+    kept = [(node, shard.kept_bytes) for node in plan.nodes if (shard := node.shard) and shard.kept_bytes]
     total = sum(size for _, size in kept)
     how = "Use a smaller task.fraction or width, other cuts, or match: step."
     for node, size in kept:

@@ -15,7 +15,7 @@ from edgebed.wire.messages import Ready
 def require_fitting(checkpoints: CheckpointStore, plan: Plan, beginning: Beginning) -> None:
     """Raise EdgebedError where the trial's server, or a shard, cannot resume from the stored checkpoints."""
     folder, latest, server = checkpoints.folder, checkpoints.latest, plan.server
-    if server.shard is None:
+    if plan.pushes:
         _require_kept(plan, folder.latest_checkpoint, latest.version, lambda: _begin_server(server, latest))
     elif backup := checkpoints.backup:
         _require_kept(plan, folder.backup(backup.step), backup.step, lambda: _begin_shards(plan, backup, beginning))

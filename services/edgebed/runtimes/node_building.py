@@ -98,9 +98,10 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
     search(task.python_path)
 
     def kept() -> Kept:
-        state = arrays.get("state")
-        backup = _backup(configure, arrays) if plan.shard else None
-        return Kept(np.array(arrays["theta"]), None if plan.shard else state, backup)
+        theta = np.array(arrays["theta"])
+        if plan.shard:
+            return Kept(theta, backup=_backup(configure, arrays))
+        return Kept(theta, arrays.get("state"))
 
     def network() -> Any:
         from edgebed.learning.network import Network  # torch, which a server is without

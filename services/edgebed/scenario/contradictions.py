@@ -57,7 +57,7 @@ def _last_update(trial: "TrialSection") -> int | None:
     """Return the highest version that a trial may end with; None: nothing limits it."""
     if trial.stop.updates is None:
         return None
-    if trial.method.is_layerwise:
+    if trial.sharding:
         return trial.stop.updates
     return trial.stop.updates - 1 + applied_together(trial.method, trial.num_workers)
 

@@ -4,6 +4,7 @@ Expectations may name any number that `core/measures/trial.py` declares, and wha
 measures there are is known where the task is: such keys are looked at there.
 """
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -19,9 +20,11 @@ from edgebed.core.measures.trial import MEASURES, STRUCTS, all_measures, meaning
 from edgebed.learning.objectives.registry import declared
 from edgebed.scenario.choices import COMPARISONS, Bound, read_bound
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.problems import Problem, show, unknown_keys
+from edgebed.scenario.problems import Problem, choose, show, unknown_keys
 from edgebed.scenario.section import Section
 
+NEAR = 5
+"""Number of measures that are named where one is unknown."""
 LACKS: dict[Family, str] = {
     "server": "workers have the whole model, and make no steps of shards",
     "shards": "shards push no updates, and pull no models",
@@ -46,7 +49,11 @@ class Expectations(Section):
 
     def problems(self, known: Mapping[str, Measure]) -> Iterator[Problem]:
         """Yield what is wrong with measures and bounds; `known` are all that the trial may have."""
-        yield from unknown_keys(self.__pydantic_extra__, (*known, "verdict"), "measure")
+        for name in [name for name in self.__pydantic_extra__ if name not in known]:
+            choice = choose(name, known)
+            alike = choice._replace(allowed=tuple(difflib.get_close_matches(name, known, NEAR, 0.4)))
+            message = f"unknown measure; {str(alike).replace('allowed', 'alike')}; docs/scenario.md has all"
+            yield Problem((name,), message, at_key=True, choice=choice)
         for name, given in self.__pydantic_extra__.items():
             if name in known and given is not None:
                 try:

@@ -372,7 +372,7 @@ def _check_sweep(
         if name in trials:
             measures = objective_of(trials[name].task.loss).measures
             document.find_all(document.sweep, section.level_problems(measures))
-        if name in trials and trials[name].method.is_layerwise:
+        if name in trials and trials[name].sharding:
             message = f"variant '{name}' has a layer-wise method, whose shards push nothing that a sweep could count"
             document.find(document.sweep.descend(("methods",))[0], f"{message}; choose others")
     return section

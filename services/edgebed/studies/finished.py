@@ -56,7 +56,7 @@ class FinishedTrial:
 
 
 def _batches(plan: Plan, summary: TrialSummary) -> int | None:
-    if summary.accounting is None or plan.nodes[0].method.is_layerwise:
+    if summary.accounting is None or summary.shards:
         return None
     try:
         each = {node.node: batches_a_push(node) for node in plan.workers()}

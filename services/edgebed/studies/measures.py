@@ -171,6 +171,8 @@ def reach(
     So a value of the headline is reached exactly if there is a whole window and `best_average` of it is as good.
     """
     measure = measure or evaluations.headline
+    if measure.name not in evaluations.measured:  # another task's
+        return None
     averages = moving_average(evaluations.measured[measure.name], window)
     if len(averages) < window:
         return None

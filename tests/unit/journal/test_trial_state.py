@@ -171,7 +171,7 @@ def test_of_shards_steps_are_told(make_sample_plan):
     """The mean of one shard of the class, each line as many as it stands for; the last shard's count is the trial's."""
     plan = make_sample_plan()
     nodes = [
-        msgspec.structs.replace(node, shard=Shard(first=k, end=k + 1)) if node.role == "worker" else node
+        node if node.role == "evaluator" else msgspec.structs.replace(node, shard=Shard(first=k, end=k + 1))
         for k, node in enumerate(plan.nodes)
     ]
     standing = follow(msgspec.structs.replace(plan, nodes=tuple(nodes)), [(0.0, "controller", began())])

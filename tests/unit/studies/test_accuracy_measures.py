@@ -7,6 +7,7 @@ from evaluated import evaluations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToLevel, best_average, moving_average, reach
 from edgebed.studies.papers.measuring import accuracy, difference, ratio, resolution, times, updates_to
@@ -145,3 +146,8 @@ def test_two_that_reach_it_at_the_same_evaluation_do_not_contradict_that_one_tak
     found = judge(row, {1: value, 2: value}, resolution=resolution(row.measure, trials))
     assert found.finding == "not distinguishable"
     assert judge(row, {1: value, 2: value}).finding == "differs"
+
+
+def test_what_another_task_measures_is_never_reached():
+    """Arms of a comparison may measure different things."""
+    assert reach(evaluated([0.9]), 0.5, 1, TaskMeasure(name="perplexity")) is None

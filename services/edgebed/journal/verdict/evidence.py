@@ -266,7 +266,7 @@ def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -
         for condition in changed:  # nobody owes what was not planned
             yield Claim(condition, by, AS_ASKED, observed_s, observed_s, "", node)
     shaped = node.plan.link.shaped or trial.server.plan.link.shaped
-    if node.plan.role == "worker" and node.plan.shard is None and shaped and not trial.is_lossy(node):
+    if node.plan.pushes and shaped and not trial.is_lossy(node):
         pulls = series.traffic[-1][1].pulls if series.traffic else len(series.updates)
         models_a_push = min(1.0, pulls / max(1, len(series.updates)))  # a worker may push several times for one model
         ways = (("pushes", "up", trial.server.name), ("models", "down", node.name))

@@ -136,7 +136,7 @@ def describe_plan(
     plan, host = planned.plan, host or HostCapacity.here()
     task, method = plan.nodes[0].task, plan.nodes[0].method
     sizes = [tensor.size for tensor in task.layout]
-    entries, push_bytes = (0, 0) if method.is_layerwise else random_push(plan, sum(sizes))
+    entries, push_bytes = random_push(plan, sum(sizes)) if plan.pushes else (0, 0)
     needs = needs_of(planned) if TRAITS[runtime].has_containers else {}
     is_capped = TRAITS[runtime].has_local_processes and caps_memory(plan) and has_cgroups(emulation)
     links = tuple(link_rows(plan, 4 * sum(sizes), push_bytes))
@@ -150,7 +150,7 @@ def describe_plan(
         model=task.model,
         nodes=tuple(_row(node, needs.get(node.node)) for node in plan.nodes),
         num_workers=len(plan.workers()),
-        examples=sum(node.num_examples for node in (plan.workers()[:1] if method.is_layerwise else plan.workers())),
+        examples=sum(node.num_examples for node in (plan.workers() if plan.pushes else plan.workers()[:1])),
         examples_total=len(planned.data.train_y),
         parameters=sum(sizes),
         model_bytes=4 * sum(sizes),
@@ -227,7 +227,7 @@ def _on_failure(plan: Plan) -> str:
 
 def _durability(plan: Plan, runtime: Runtime) -> str:
     server = plan.server
-    if server.shard:
+    if not plan.pushes:
         return "from the last backup of all shards"
     if server.durability == "none":
         return "from the last checkpoint"

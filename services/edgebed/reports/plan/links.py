@@ -41,8 +41,8 @@ def link_rows(plan: Plan, model_bytes: int, push_bytes: int) -> Iterator[LinkRow
         yield LinkRow(
             device_class=node.device_class,
             link=link_text(node.link),
-            pull_s=None if node.shard else _range_s(server, node, model_bytes),
-            push_s=None if node.shard else _range_s(node, server, push_bytes),
+            pull_s=_range_s(server, node, model_bytes) if node.pushes else None,
+            push_s=_range_s(node, server, push_bytes) if node.pushes else None,
         )
 
 

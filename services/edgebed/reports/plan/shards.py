@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import Plan, Shard
 from edgebed.core.quantities import bytes_text, number_text
 from edgebed.planning.partition import LayerPartition
 from edgebed.reports.writing.page import Grid
@@ -31,19 +31,17 @@ def shard_rows(plan: Plan, partition: LayerPartition | None) -> list[ShardRow]:
     """A row for each shard, from the bottom; none where each worker has the whole model."""
     if partition is None:
         return []
-    server = plan.server.shard
-    assert server is not None
-    sizes = dict(server.sizes)
+    sizes = dict((plan.server.shard or Shard()).sizes)
     rows = []
     for node, compute_s in zip(plan.workers(), partition.stage_s, strict=True):
-        assert node.shard is not None
+        shard = node.shard or Shard()
         rows.append(
             ShardRow(
                 node=node.node,
-                layers=(node.shard.first, node.shard.end - 1),
+                layers=(shard.first, shard.end - 1),
                 weights=sizes[node.node],
                 compute_s=compute_s,
-                memory_bytes=node.shard.memory_bytes,
+                memory_bytes=shard.memory_bytes,
             )
         )
     return rows

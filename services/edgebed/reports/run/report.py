@@ -383,10 +383,7 @@ def _node_cells(node: NodePlan) -> tuple[str, ...]:
 def _update_cells(trial: Trial) -> dict[str, str]:
     """Number of applied updates by node; an update of shards is no one node's."""
     applied = trial.series.updates_by_worker
-    return {
-        node.node: f"{applied.get(node.node, 0):,}" if node.role == "worker" and node.shard is None else UNMEASURED
-        for node in trial.plan.nodes
-    }
+    return {node.node: f"{applied.get(node.node, 0):,}" if node.pushes else UNMEASURED for node in trial.plan.nodes}
 
 
 def _settings(run: Run) -> Iterator[Part]:

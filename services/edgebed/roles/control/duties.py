@@ -112,11 +112,11 @@ class Duties:
         """`reached`: steps or updates that were told before the trial was resumed."""
         method = plan.nodes[0].method
         self.plans = {node.node: node for node in plan.nodes}
-        self.duties = {node.node: _duty(node, is_layerwise=method.is_layerwise) for node in plan.nodes}
+        self.duties = {node.node: _duty(node, plan) for node in plan.nodes}
         self.neighbours = plan.neighbours()
         self.strides: dict[str, int] = {}
         """Mini-batches from one step of each shard to its next."""
-        if method.is_layerwise:
+        if not plan.pushes:
             rule = rule_of(method)
             self.strides = {each.node: rule.stride(is_first=not _shard(each).below) for each in plan.workers()}
         self.reach = Reach(reached)
@@ -247,9 +247,9 @@ def _wrong_by_itself(duties: Duties, node: str, incarnation: int, said: Any) -> 
     return OWN[type(said)](duties, node, incarnation, said)
 
 
-def _duty(plan: NodePlan, *, is_layerwise: bool) -> str:
+def _duty(node: NodePlan, plan: Plan) -> str:
     """The name by which `OWED` has what a node owes: its role, in its family of methods."""
-    return {"server": "server of shards", "worker": "shard"}.get(plan.role, plan.role) if is_layerwise else plan.role
+    return node.role if plan.pushes else {"server": "server of shards", "worker": "shard"}.get(node.role, node.role)
 
 
 def _shard(plan: NodePlan) -> Shard:

@@ -11,7 +11,7 @@ class Evaluations:
     def __init__(self, plan: Plan, last: tuple[float, int] | None = None) -> None:
         """`last`: seconds of training and version of a resumed trial's last evaluation; None: there is none."""
         self.evaluator = plan.evaluator
-        self.has_shards = plan.server.shard is not None
+        self.has_shards = not plan.pushes
         self.last = last
         self.incarnation = 1
         """The life of the evaluator that reported last."""

@@ -243,8 +243,8 @@ class LiveController:
 
         What layer shards have stored nobody bounds.
         """
-        nodes, first = frozenset(self.heart.members), self.heart.plan.nodes[0]
-        parameters = math.inf if first.method.is_layerwise else sum(tensor.size for tensor in first.task.layout)
+        nodes, plan = frozenset(self.heart.members), self.heart.plan
+        parameters = sum(tensor.size for tensor in plan.nodes[0].task.layout) if plan.pushes else math.inf
         largest = REPORT_BYTES_MAX + CHECKPOINT_BYTES * parameters
         self.endpoint.door = Door.for_messages(
             address, largest, at_once=4, nodes=nodes, used=CONNECTIONS_A_NODE, is_patient=True

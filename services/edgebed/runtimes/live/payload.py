@@ -26,9 +26,11 @@ def payload_of(
     def payload(node: NodePlan) -> NodeInputs:
         arrays: dict[str, NDArray[Any]]
         version = 0
-        backup = checkpoints.backup if node.shard else None
+        latest, backup = checkpoints.latest, None
+        if node.shard:
+            latest, backup = ModelCheckpoint(0, checkpoints.initial), checkpoints.backup
         if node.role == "server":
-            version, theta, state = ModelCheckpoint(0, checkpoints.initial) if node.shard else checkpoints.latest
+            version, theta, state = latest
             arrays = {"theta": theta}
             if backup:
                 arrays["state"] = backup.joined()
