@@ -27,6 +27,7 @@ from edgebed.learning.data_sets.registry import DataSet
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
+from edgebed.learning.objectives.classification import Classification
 from edgebed.planning.planning import PlannedTrial
 from edgebed.running.run import run_trials
 from edgebed.runtimes.hosting import TrialHost, runtime_of
@@ -152,5 +153,13 @@ def _plan(updates: int) -> PlannedTrial:
         WorkerPlan(node=f"edge-{i}", device_class="edge", waiting=waiting, num_examples=len(part), **common)
         for i, part in enumerate(parts)
     ]
-    plan = Plan(scenario="bench", trial="adacomp", question="", seed=1, nodes=tuple(nodes), stop_updates=updates)
+    plan = Plan(
+        scenario="bench",
+        trial="adacomp",
+        question="",
+        seed=1,
+        measures=Classification.measures,
+        nodes=tuple(nodes),
+        stop_updates=updates,
+    )
     return PlannedTrial(plan=plan, data=few, parts={f"edge-{i}": part for i, part in enumerate(parts)})

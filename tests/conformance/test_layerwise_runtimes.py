@@ -302,6 +302,7 @@ MESSAGES = {
 def test_messages_a_step_are_those_of_the_method(runtime: str, variant: str) -> None:
     """By kind and by pair; what was sent last need not have come when all was over."""
     found, due = trial(runtime, variant).summary.shards, MESSAGES[variant]
+    assert found
     pairs = {(each.source, each.target, each.message): each.count for each in found.exchanges}
     above = "store" if variant == "store" else "edge-1"
 
