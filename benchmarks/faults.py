@@ -98,7 +98,7 @@ def _times(entries: list[Any]) -> dict[tuple[str, int], list[float]]:
     ends = [(t, record) for t, _, record in entries if isinstance(record, records.Node)]
     deaths = [(t, record.name) for t, record in ends if record.reason.startswith("out of memory")]
     for t, _, fault in entries:
-        if isinstance(fault, records.Fault) and not fault.moot:
+        if isinstance(fault, records.Fault) and not fault.no_op:
             done_s = math.inf if fault.problem else t
             if fault.action == "memory":
                 done_s = next(died_s for died_s, node in deaths if node == fault.target and died_s > t)

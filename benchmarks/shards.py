@@ -16,7 +16,7 @@ from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.profiles import write_profile
-from edgebed.studies.host.profiling import profile_trials
+from edgebed.studies.host.profile import profile_trials
 from edgebed.studies.host.profiling_nodes import own_s
 
 METHODS = ("back-propagation", "synthetic-gradients")

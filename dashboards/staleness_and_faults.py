@@ -205,7 +205,7 @@ def log() -> list[Any]:
             7,
             10,
             "Total faults",
-            "What was to be done to nodes on purpose: done, failed, or moot since there was nothing to do.",
+            "What was to be done to nodes on purpose: done, failed, or no_op: there was nothing to do.",
             {"trial": "Trial", "action": "What", "result": "Came to"},
             (latest_total("edgebed_faults_total", "trial, action, result"), "Total", "none"),
         ).no_value("no fault was asked for"),

@@ -70,7 +70,7 @@ def data_dir() -> Path:
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages without their charts, for tests of what pages say: to draw those of one takes longer than a small run."""
     from edgebed.reports.writing.chart_data import ChartData
-    from edgebed.reports.writing.drawing import Chart
+    from edgebed.reports.writing.figures import Chart
 
     monkeypatch.setattr(Chart, "_draw", lambda *_, **__: (b"", ChartData()))
 

@@ -31,9 +31,9 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import Runtime
 from edgebed.core.units import parse_percentage
 from edgebed.reports.live.progress import ProgressDisplay
-from edgebed.reports.studies.study import SEEDS, Means
+from edgebed.reports.studies.study import SEEDS, RunOptions
 from validation.ranking.draws import Drawing
-from validation.ranking.stated import TIME_MARGIN
+from validation.ranking.preregistration import TIME_MARGIN
 from validation.ranking.study import DRAWN, rank
 
 app = typer.Typer(
@@ -90,14 +90,14 @@ def ranks(
     """Draw scenarios, and say whether virtual time ranks methods as live runs do; with a page of charts."""
     require_figures(figures)
     share = _share(margin)
-    means = Means(
+    run_options = RunOptions(
         resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
     )
     try:
-        with spreading(jobs, dask, runs=means.run) as executor:
+        with spreading(jobs, dask, runs=run_options.run) as executor:
             study = rank(
                 scenarios=scenarios, seed=seed, drawing=drawing, seeds=seeds, runtime=runtime, emulation=emulation,
-                margin=share, output=output, executor=executor, means=means,
+                margin=share, output=output, executor=executor, run_options=run_options,
             )  # fmt: skip
     except KeyboardInterrupt:
         end_interrupted()

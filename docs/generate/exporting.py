@@ -8,7 +8,7 @@ from edgebed.exporting.curves import POINTS_MAX, RATES_MAX
 from edgebed.exporting.subjects import TABLES
 from edgebed.exporting.table import KEYS, Column
 from edgebed.journal.summary import TrialSummary
-from edgebed.reports.writing.drawing import PRINTED_DPI, SIZE
+from edgebed.reports.writing.figures import PRINTED_DPI, SIZE
 
 
 def markdown() -> str:

@@ -14,7 +14,7 @@ from docs.generate.rendering import doc, field_texts, grid, line, render
 from edgebed.cli.help import tidy
 from edgebed.cli.main import GROUPS, app
 from edgebed.journal.series import Evaluations, Series, Updates
-from edgebed.reports.studies.study import Means, Study
+from edgebed.reports.studies.study import RunOptions, Study
 
 
 def commands() -> str:
@@ -59,7 +59,7 @@ def python() -> str:
             *(_class(f"edgebed.{name}", each) for name, each in classes.items()),
             *(_class(each.__name__, each) for each in (Series, Evaluations, Updates, Study)),
         ],
-        means=_class("edgebed.reports.studies.study.Means", Means),
+        run_options=_class("edgebed.reports.studies.study.RunOptions", RunOptions),
         errors=[_error(f"edgebed.{name}", each) for name, each in errors.items()],
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
-from edgebed.studies.host.profiling import profile_trials
+from edgebed.studies.host.profile import profile_trials
 from edgebed.studies.papers.measuring import ratio, updates_per_s
 from edgebed.studies.papers.paper import Cell, Near, Row, Table, Unit
 

@@ -132,7 +132,7 @@ def task_of(net: Net) -> Task:
 @functools.cache
 def parts_of(name: str) -> Parts:
     """Numbers of parameters of a model of `NETS`, as it is built."""
-    layout = [tensor for tensor in task_of(NETS[name]).layout if not tensor.kept]
+    layout = [tensor for tensor in task_of(NETS[name]).layout if not tensor.is_buffer]
     dense_modules = {tensor.name.rpartition(".")[0] for tensor in layout if len(tensor.shape) == 2}
     convolutions = sum(tensor.size for tensor in layout if len(tensor.shape) == 4)
     dense = sum(tensor.size for tensor in layout if tensor.name.rpartition(".")[0] in dense_modules)
@@ -193,7 +193,7 @@ class _Trainer:
 
 def encoded(task: Task, vector: Floats, shares: tuple[float, ...] = (KEPT,)) -> Encoded:
     """Bytes of a model's parameters in each encoding, from its whole vector."""
-    shapes = [tensor.shape for tensor in task.layout if not tensor.kept]
+    shapes = [tensor.shape for tensor in task.layout if not tensor.is_buffer]
     is_buffer = buffer_mask(task)
     parameters = vector if is_buffer is None else vector[~is_buffer]
     return Encoded(

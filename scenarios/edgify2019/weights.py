@@ -49,7 +49,7 @@ def loss_of(seed: int, *, rounded: bool) -> float:
     worker = Network(task, data.train_x, data.train_y)
     is_buffer = buffer_mask(task)
     assert is_buffer is not None  # batch normalisation keeps running means
-    shapes = [tensor.shape for tensor in layout if not tensor.kept]
+    shapes = [tensor.shape for tensor in layout if not tensor.is_buffer]
     theta = models.initial_parameters(task, seed)
     batches = np.random.default_rng(seed).permutation(len(data.train_y))[: STEPS * BATCH].reshape(STEPS, BATCH)
     losses = []

@@ -10,10 +10,10 @@ import numpy as np
 
 from edgebed.algorithms.compression import top_k
 from edgebed.algorithms.registry import configure
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToLevel, best_average, reach
 from edgebed.studies.papers import measuring
 from edgebed.studies.papers.measure import Measure
+from edgebed.studies.trial_result import FinishedTrial
 
 from . import authors_pickle
 

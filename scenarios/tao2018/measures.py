@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measure import Measure
 from edgebed.studies.papers.measuring import of_summary, times
+from edgebed.studies.trial_result import FinishedTrial
 
 PARAMETERS = 211_690
 EVALUATIONS_MIN = 3

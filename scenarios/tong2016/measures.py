@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measure import Measure
+from edgebed.studies.trial_result import FinishedTrial
 
 WAITING = ("inputs", "answers")
 """Phases in which a device waits for another."""

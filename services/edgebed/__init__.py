@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from edgebed.reports.reported import figures as figures
     from edgebed.reports.reported import resume as resume
     from edgebed.reports.reported import run as run
-    from edgebed.reports.studies.study import Means as Means
+    from edgebed.reports.studies.study import RunOptions as RunOptions
     from edgebed.reports.studies.study import Study as Study
     from edgebed.reports.studies.study import agree as agree
     from edgebed.reports.studies.study import compare as compare
@@ -43,7 +43,7 @@ HOMES = {
     "Comparison": "edgebed.studies.comparison.comparison",
     "EdgebedError": "edgebed.core.errors",
     "InfrastructureError": "edgebed.core.errors",
-    "Means": "edgebed.reports.studies.study",
+    "RunOptions": "edgebed.reports.studies.study",
     "Run": "edgebed.running.results",
     "ScenarioError": "edgebed.core.errors",
     "Study": "edgebed.reports.studies.study",

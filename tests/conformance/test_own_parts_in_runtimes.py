@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 import pytest
-from own_parts import layerwise_scenario_of, own_package, scenario_of
+from custom_parts import layerwise_scenario_of, own_package, scenario_of
 from quick_runs import run as run_quickly
 
 import edgebed

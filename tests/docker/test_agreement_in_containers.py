@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from edgebed.running.run import without_report
-from edgebed.studies.agreement.agreeing import judge, run_all
+from edgebed.studies.agreement.run_agreement import judge, run_all
 
 SCENARIO = {
     "name": f"agreeing-{os.getpid()}-containers",

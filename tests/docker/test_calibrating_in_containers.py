@@ -2,7 +2,7 @@
 
 import pytest
 
-from edgebed.studies.host.calibrating import Programme, Runner, measure_bulk
+from edgebed.studies.host.calibrate import Programme, Runner, measure_bulk
 
 pytestmark = pytest.mark.alone
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 
 from edgebed.core.framing import packet_bytes
 from edgebed.planning.planning import plan_trials
-from edgebed.reports.writing.drawing import Chart
+from edgebed.reports.writing.figures import Chart
 from edgebed.runtimes.containers.engines import Engines
 from edgebed.runtimes.containers.links import Links
 from edgebed.runtimes.containers.project import ImageNames

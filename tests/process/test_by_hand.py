@@ -30,7 +30,7 @@ Begin = Callable[..., "LiveRun"]  # noqa: F821 # of conftest.py, which is no mod
 
 def faults(run) -> list[tuple[str, str]]:
     """What was done by hand: (action, node)."""
-    done = [record for record in run.all(records.Fault) if not record.problem and not record.moot]
+    done = [record for record in run.all(records.Fault) if not record.problem and not record.no_op]
     assert {record.name for record in done} <= {"by hand"}
     return [(record.action, record.target) for record in done]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from edgebed.emulation.means import why_no_namespaces
-from edgebed.studies.host.calibrating import Programme, Runner, measure_bulk, measure_single
+from edgebed.studies.host.calibrate import Programme, Runner, measure_bulk, measure_single
 
 pytestmark = pytest.mark.timed
 

@@ -107,7 +107,7 @@ def test_the_run_lives_and_every_fault_is_recorded_as_done(told):
         ("cut-0", "heal"), ("slow-0", "link"), ("capped-0", "cpus"),
     }  # fmt: skip
     for fault in told_of:
-        assert (fault.get("problem", ""), fault.get("moot", "")) == ("", "")
+        assert (fault.get("problem", ""), fault.get("no_op", "")) == ("", "")
         assert 0.0 <= fault["t"] - fault["asked_s"] < DONE_S
 
 
@@ -171,7 +171,7 @@ def test_a_smaller_cap_slows_a_node_down(told):
 
 def test_what_ended_while_a_node_was_dead_has_ended_for_its_next_life(told):
     """Its cut, its slower link and its smaller cap, which namespace and cgroup had kept."""
-    ends = [each for each in told.of("fault", target="mended-0") if "it is not there" in each.get("moot", "")]
+    ends = [each for each in told.of("fault", target="mended-0") if "it is not there" in each.get("no_op", "")]
     (joined,) = told.of("node", name="mended-0", state="joined", incarnation=2)
     link = [each for each in told.of("link", node="mended-0") if each["t"] > joined["t"]][-1]
     (*_, usage) = told.of("usage", node="mended-0")

@@ -8,7 +8,7 @@ from evaluated import MEASURES, evaluations
 from numpy.typing import NDArray
 
 from edgebed.journal.summary import TrialSummary
-from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.trial_result import FinishedTrial
 
 REQUIRED = [field.name for field in msgspec.structs.fields(TrialSummary) if field.required]
 SUMMARY = TrialSummary(**dict.fromkeys(REQUIRED))  # type: ignore[arg-type]  # nothing else of it is read

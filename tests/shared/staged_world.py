@@ -118,9 +118,9 @@ class World:
         return self
 
     def faults(self):
-        """(action, target, problem or moot) of the faults journaled."""
+        """(action, target, problem or no_op) of the faults journaled."""
         found = [record for _, record in self.journal if isinstance(record, records.Fault)]
-        return [(record.action, record.target, record.problem or record.moot) for record in found]
+        return [(record.action, record.target, record.problem or record.no_op) for record in found]
 
     def state(self, name):
         """A node's."""

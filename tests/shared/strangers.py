@@ -56,7 +56,7 @@ FLOOD_MAX = 200_000_000
 HELLO = codec.encode(messages.Hello(sender="edge-0", pid=1, code=fingerprint()))[0]
 
 
-class Door(NamedTuple):
+class SocketLimits(NamedTuple):
     """A socket that binds, as a stranger sees it."""
 
     address: str
@@ -89,9 +89,9 @@ def attack(stage: StagedTrial) -> None:
         goes_on(stage)
         pids, ready = dict(stage.launcher.pids), stage.heart.members["server"].ready
         doors = (
-            Door(ready.data_address, data_socket, b"PLAIN"),
-            Door(ready.management_address, data_socket, b"PLAIN"),
-            Door(stage.launcher.address, management_socket, b"CURVE"),
+            SocketLimits(ready.data_address, data_socket, b"PLAIN"),
+            SocketLimits(ready.management_address, data_socket, b"PLAIN"),
+            SocketLimits(stage.launcher.address, management_socket, b"CURVE"),
         )
         server = psutil.Process(pids["server"])
         before = server.memory_info().rss
@@ -147,7 +147,7 @@ def shapeless() -> Iterator[tuple[bytes, ...]]:
     yield greeting(b"CURVE"), unfinished(2**30, 100)
 
 
-def hold(stack: contextlib.ExitStack, door: Door) -> Iterator[socket.socket]:
+def hold(stack: contextlib.ExitStack, door: SocketLimits) -> Iterator[socket.socket]:
     """Connections that say nothing, or stop in the middle: of a greeting, of the handshake, of a command of it."""
     whole = greeting(door.mechanism)
     for said in (b"", whole[:20], whole, whole + unfinished(2 * HALF, HALF)):
@@ -158,7 +158,7 @@ def hold(stack: contextlib.ExitStack, door: Door) -> Iterator[socket.socket]:
             yield each
 
 
-def flood(door: Door) -> int:
+def flood(door: SocketLimits) -> int:
     """Send one message without an end, after a handshake that shows nothing; return how many bytes were taken."""
     part, taken = frame(bytes(1_000_000), more=True), 0
     with contextlib.suppress(OSError), connected(door.address) as connection:
@@ -168,7 +168,7 @@ def flood(door: Door) -> int:
     return taken
 
 
-def pretend(door: Door, identity: str) -> None:
+def pretend(door: SocketLimits, identity: str) -> None:
     """Come as a worker: by its identity, but without the secret or with another one."""
     with zmq.Context() as context:
         for others in (None, Credentials.of(new_secret())):
@@ -181,7 +181,7 @@ def pretend(door: Door, identity: str) -> None:
                 assert not client.poll(200, zmq.POLLOUT), "somebody else is let in"
 
 
-def draw_at_random(door: Door) -> None:
+def draw_at_random(door: SocketLimits) -> None:
     """Frames and commands of every form, filled by chance."""
     draws = random.Random(2)
     for _ in range(RANDOM_PEERS):

@@ -5,7 +5,7 @@ import itertools
 from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.studies.sweep.costs import Costs, GradientCost
 from edgebed.studies.sweep.points import Point, axes_of
-from edgebed.studies.sweep.swept import PointResult, SweepResult, WinAt, break_even_rows
+from edgebed.studies.sweep.sweep_result import PointResult, SweepResult, WinAt, break_even_rows
 from edgebed.studies.sweep.winners import Spread, win
 
 RATES = ["250kbit", "1mbit", "4mbit", "16mbit"]

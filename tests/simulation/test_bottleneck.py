@@ -5,8 +5,8 @@ import pytest
 from quick_runs import run
 
 from edgebed.reports.run.answer import answer_lines
-from edgebed.reports.run.busy import LINK, NODE, bottleneck_text, busy_of
 from edgebed.reports.run.report import report_page
+from edgebed.reports.run.step_breakdown import LINK, NODE, bottleneck_text, busy_of
 from edgebed.reports.writing.html import to_html
 
 SCENARIO = {

@@ -106,9 +106,9 @@ def test_a_node_that_starts_is_not_there_for_faults(simulate: Simulate) -> None:
     """As live: it comes up all the same."""
     kill = {"kill": "fast-0", "at": "3.5s"}
     outcome = simulate(scenario({"restart": "fast-0", "at": "1s"}, kill, restart_time={"others": "4s"}))
-    moot = [record.moot for t, record in outcome.of(records.Fault) if t == 3.5]
+    no_op = [record.no_op for t, record in outcome.of(records.Fault) if t == 3.5]
 
-    assert moot == ["it is not there (expected)"]
+    assert no_op == ["it is not there (expected)"]
     assert outcome.states("fast-0")[-2] == (6.0, "running")
 
 

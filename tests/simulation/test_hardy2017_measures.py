@@ -16,8 +16,8 @@ from hardy2017.measures import (
 )
 from quick_runs import run as run_quickly
 
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import difference, ratio, times
+from edgebed.studies.trial_result import FinishedTrial
 
 SCENARIO = {
     "name": "small",

@@ -109,7 +109,7 @@ def test_the_users_own_code_has_to_be_the_same(broken: RunFolder, tmp_path: Path
 def test_a_run_in_progress_is_left_alone(broken: RunFolder) -> None:
     """Two controllers would write one journal."""
     broken.summary.unlink()
-    with broken.held(), pytest.raises(ScenarioError, match="run refused/0001 is in progress"):
+    with broken.locked(), pytest.raises(ScenarioError, match="run refused/0001 is in progress"):
         edgebed.resume(broken.path)
 
 

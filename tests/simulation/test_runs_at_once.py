@@ -16,7 +16,7 @@ from warm_command import WarmCommand
 
 import edgebed
 from edgebed.journal.run_folder import RunFolder, runs_of
-from edgebed.reports.studies.study import Means
+from edgebed.reports.studies.study import RunOptions
 
 DEADLINE_S = 200.0
 TIMED = SMALL.replace("batch_size: 10", "batch_size: 10, gradient_time: 5ms, compression_time: 1ms")
@@ -177,6 +177,8 @@ def test_an_interruption_ends_all_in_order(tmp_path: Path, monkeypatch: pytest.M
     assert list(Path("runs").glob(".study-*")) == []
 
     with ThreadPoolExecutor(1) as executor:
-        study = edgebed.sweep("tiny.yaml", set=["stop.updates=120"], executor=executor, means=Means(resume=True))
+        study = edgebed.sweep(
+            "tiny.yaml", set=["stop.updates=120"], executor=executor, run_options=RunOptions(resume=True)
+        )
     assert study.problems == ()
     assert exit_codes("runs").count(0) == 6

@@ -190,7 +190,7 @@ def test_mistakes_are_found_before_anything_runs(place: Path, words: tuple[str, 
 def test_a_mapping_is_swept_as_a_file_is(place: Path) -> None:
     """It is kept beside the page, whose command makes the same sweep again."""
     mapping = YAML(typ="safe").load(SMALL.replace("16mbit, 250kbit", "16mbit"))
-    study = edgebed.sweep(mapping, means=edgebed.Means(processes=1))
+    study = edgebed.sweep(mapping, run_options=edgebed.RunOptions(processes=1))
     assert study.page is not None
     text = study.page.with_suffix(".md").read_text()
     made = [run.name for run in folders()]
@@ -215,7 +215,7 @@ def test_a_mapping_that_cannot_be_kept_is_refused_before_anything_runs(place: Pa
     with pytest.raises(ScenarioError, match=r"tiny-sweep/scenario.yaml: the mapping is kept here.*their whole paths$"):
         edgebed.sweep(mapping)
     mapping["fleet"]["edge"]["link_trace"] = str(place / "rates.csv")
-    assert edgebed.sweep(mapping, means=edgebed.Means(run=False)).problems == ()
+    assert edgebed.sweep(mapping, run_options=edgebed.RunOptions(run=False)).problems == ()
     assert folders() == []
 
 

@@ -4,7 +4,7 @@ import pytest
 from quick_runs import run as run_quickly
 from tong2016.measures import last_over_first
 
-from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.trial_result import FinishedTrial
 
 SCENARIO = {
     "name": "small",

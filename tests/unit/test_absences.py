@@ -191,5 +191,5 @@ def test_the_wall_clock_dates_what_people_read_and_nothing_else():
         "cli/runs.py",  # how long ago a run began
         "core/host.py", "journal/run_folder.py",  # when a run began
         "metrics/trial_metrics.py",  # read once: it goes on monotonically
-        "studies/host/calibrating.py",  # when a host was calibrated
+        "studies/host/calibrate.py",  # when a host was calibrated
     }  # fmt: skip

@@ -9,7 +9,7 @@ from edgebed.core import chance
 T = TypeVar("T")
 Document = dict[str, Any]
 Drawing = Literal["usual", "edges"]
-"""What scenarios are drawn: usual ones (drawing.py), or such where virtual time has most to get wrong (edges.py)."""
+"""What scenarios are drawn: usual ones (generate.py), or such where virtual time has most to get wrong (edges.py)."""
 DRAWINGS: tuple[Drawing, ...] = get_args(Drawing)
 
 

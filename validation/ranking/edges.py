@@ -19,10 +19,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from edgebed.core.units import format_duration, parse_duration, parse_rate
-from validation.ranking.drawing import document_of, faults_of_a_worker
 from validation.ranking.drawn_methods import METHODS, MODEL_BYTES, four_layer_bytes
 from validation.ranking.draws import Document, Drawn, Draws
 from validation.ranking.estimate import FRAMED, rate
+from validation.ranking.generate import document_of, faults_of_a_worker
 
 SCENARIO_METHODS = 2
 """Number of methods in a scenario."""

@@ -25,6 +25,7 @@ from edgebed.studies.agreement.agreement import kolmogorov_smirnov
 from edgebed.studies.statistics import paired, paired_ratio
 from validation.ranking.drawn_again import DrawnAgain, drawn_again_of
 from validation.ranking.null_model import LivePair, NullModel, Power, Times, null_model, power_of
+from validation.ranking.preregistration import Stated
 from validation.ranking.rank_statistics import (
     Equivalence,
     Error,
@@ -33,7 +34,6 @@ from validation.ranking.rank_statistics import (
     error_of,
     pooled_tau,
 )
-from validation.ranking.stated import Stated
 
 Measure = Literal["time", "bytes up", "bytes down", "accuracy", "staleness"]
 MEASURES: tuple[Measure, ...] = get_args(Measure)

@@ -6,8 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from edgebed.core.quantities import count_text, number_text, utc_text
-from edgebed.reports.writing.drawing import INK, PALETTE, Chart, log_axis, time_axis
+from edgebed.reports.writing.figures import INK, PALETTE, Chart, log_axis, time_axis
 from edgebed.reports.writing.page import Figures, Listing, Notes, Page, Paragraph, Section, Shade, Span, legend, shaded
+from validation.ranking.preregistration import SCENARIOS, Stated
 from validation.ranking.ranking import Ranking
 from validation.ranking.ranking_tables import (
     errors_grid,
@@ -23,7 +24,6 @@ from validation.ranking.ranking_tables import (
     worst_grid,
     wrong_grid,
 )
-from validation.ranking.stated import SCENARIOS, Stated
 
 PERCENT_MIN = 0.1
 """Least error in per cent that is drawn; smaller ones are drawn as this one."""

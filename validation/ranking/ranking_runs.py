@@ -26,13 +26,13 @@ from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.source import parse
 from edgebed.studies.cells.jobs import Job, JobRunner, Tell
+from edgebed.studies.cells.parallel import show_ended, spread
 from edgebed.studies.cells.run_index import FoundTrial, RunIndex
-from edgebed.studies.cells.spreading import show_ended, spread
 from validation.ranking.drawn_again import drawn_again_of
 from validation.ranking.estimate import estimated_times
 from validation.ranking.kept_trials import KeptTrial, KeptTrials
+from validation.ranking.preregistration import Stated
 from validation.ranking.ranking import Ranking, Values, rank
-from validation.ranking.stated import Stated
 
 VIRTUAL: Runtime = "simulation"
 NAMED_MAX = 10

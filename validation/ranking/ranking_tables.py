@@ -19,7 +19,7 @@ def verdict_text(ranking: Ranking) -> str:
     same, other = ([measure for measure, held in tests.items() if held is wanted] for wanted in (True, False))
     equal = f"equivalent within the margins: {', '.join(same) or 'nothing'}"
     rest = f"; not shown to be: {', '.join(other)}" if other else ""
-    return f"{ranking.verdict}: tau {time}; {', '.join(others)}. Means are {equal}{rest}."
+    return f"{ranking.verdict}: tau {time}; {', '.join(others)}. RunOptions are {equal}{rest}."
 
 
 def tau_text(tau: Tau) -> str:

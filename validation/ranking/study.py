@@ -8,17 +8,17 @@ import msgspec
 from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.journal.run_folder import write_atomically
-from edgebed.reports.studies.study import SEEDS, Means, Study, folder_of
+from edgebed.reports.studies.study import SEEDS, RunOptions, Study, folder_of
 from edgebed.reports.writing.markdown import make_folder, write
 from edgebed.running.run import without_report
-from edgebed.studies.cells.spreading import executing
+from edgebed.studies.cells.parallel import executing
 from validation.ranking.draws import Drawing
 from validation.ranking.kept_trials import FILE as TRIALS
 from validation.ranking.kept_trials import KeptTrials
+from validation.ranking.preregistration import TIME_MARGIN, begin_study, read_stated, scenario_files, state
 from validation.ranking.ranking import Ranking
 from validation.ranking.ranking_page import ranking_page
 from validation.ranking.ranking_runs import RankingRuns
-from validation.ranking.stated import TIME_MARGIN, begin_study, read_stated, scenario_files, state
 
 DRAWN = 20
 """Number of scenarios that are drawn where none is asked for."""
@@ -37,7 +37,7 @@ def rank(
     output: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
-    means: Means | None = None,
+    run_options: RunOptions | None = None,
 ) -> Study[Ranking]:
     """Draw scenarios, run each in the simulation and live, and say whether methods rank alike in both.
 
@@ -50,33 +50,33 @@ def rank(
             resumed goes by what was.
         drawing: `usual`, or `edges`: classes far apart, pushes near `silence`, models of megabytes, and churn.
         output: the page's folder (default: `rankings` in the folder of runs).
-        jobs, executor, means: as for `edgebed.reproduce`; live runs are made one by one.
+        jobs, executor, run_options: as for `edgebed.reproduce`; live runs are made one by one.
 
     Raises ScenarioError for what is wrong with these, before anything runs, and InfrastructureError where nothing can
     be compared.
     """
-    means = means or Means()
+    run_options = run_options or RunOptions()
     wanted = state(
         scenarios=scenarios, seed=seed, seeds=seeds, runtime=runtime, emulation=emulation, margin=margin,
         drawing=drawing,
     )  # fmt: skip
-    folder = folder_of(output, means.root / "rankings")
+    folder = folder_of(output, run_options.root / "rankings")
     beside = make_folder(folder, wanted.name)  # before hours of running, not after
-    if not means.run and read_stated(beside) is None:
+    if not run_options.run and read_stated(beside) is None:
         raise ScenarioError(f"--no-run: no such study was begun in {beside}; leave the option out to begin it")
-    stated = begin_study(wanted, beside, means.tell, resume=means.resume or not means.run)
+    stated = begin_study(wanted, beside, run_options.tell, resume=run_options.resume or not run_options.run)
     files = scenario_files(stated, beside)
     runs = RankingRuns(
         stated=stated,
         files=files,
-        root=means.root,
+        root=run_options.root,
         kept=KeptTrials(beside / TRIALS, files, since=stated.started),
-        tell=means.tell,
-        processes=means.processes,
+        tell=run_options.tell,
+        processes=run_options.processes,
     )
-    if means.run:
+    if run_options.run:
         runs.check()
-        with means.display as progress, executing(jobs, executor) as spreading:
+        with run_options.display as progress, executing(jobs, executor) as spreading:
             runs.make(without_report, progress, spreading)
     result = runs.evaluate()
     write_atomically(beside / RANKING, msgspec.json.format(msgspec.json.encode(result), indent=2) + b"\n", "--output")

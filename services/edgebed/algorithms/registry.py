@@ -1,7 +1,7 @@
 """The parts a method is made of, by name, and the named methods: presets of parts.
 
 A part is a module in a folder beside this file, with a `Config` that has its name; a line of a table below adds it, and
-nothing else names it. Or it is the user's own, and its name is an import path (own.py). See docs/creating-a-method.md.
+nothing else names it. Or it is the user's own, and its name is an import path (custom.py): docs/creating-a-method.md.
 """
 
 import functools
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import Aggregator
 from edgebed.algorithms.compressor import Compressor, WithBuffers
+from edgebed.algorithms.custom import own_part
 from edgebed.algorithms.descent import Descent
 from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work.base import LocalWork
-from edgebed.algorithms.own import own_part
 from edgebed.core import imports
 from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
 
@@ -199,7 +199,7 @@ def configure(kind: str, part: Part, python_path: Sequence[str] = ()) -> Any:
 def compression_of(method: Method, task: Task, kind: str = "compression") -> Compressor:
     """Return the compression of the method's pushes; of kind `downlink`, that of its models on the way down."""
     part = method.parts[kind]
-    shapes = [tensor.shape for tensor in task.layout if not tensor.kept]
+    shapes = [tensor.shape for tensor in task.layout if not tensor.is_buffer]
     config = configure(kind, part, task.python_path)
     compressor: Compressor = code_of(kind, part.name).Compression(config, shapes)
     is_buffer = buffer_mask(task)
@@ -221,9 +221,9 @@ def applied_together(method: Method, workers: int) -> int:
 
 def buffer_mask(task: Task) -> NDArray[np.bool_] | None:
     """(n,) where the model's vector holds buffers, which are no parameters; None: nowhere."""
-    if not any(tensor.kept for tensor in task.layout):
+    if not any(tensor.is_buffer for tensor in task.layout):
         return None
-    return np.repeat([tensor.kept for tensor in task.layout], [tensor.size for tensor in task.layout])
+    return np.repeat([tensor.is_buffer for tensor in task.layout], [tensor.size for tensor in task.layout])
 
 
 def local_work_of(method: Method, task: Task) -> LocalWork:
@@ -233,7 +233,9 @@ def local_work_of(method: Method, task: Task) -> LocalWork:
 
 def small_local_work_of(method: Method, task: Task, size: int) -> LocalWork:
     """Return the same for a model of so many parameters; the last of them is a buffer if the task's model has any."""
-    return _local_work(method, task, np.arange(size) == size - 1 if any(each.kept for each in task.layout) else None)
+    return _local_work(
+        method, task, np.arange(size) == size - 1 if any(each.is_buffer for each in task.layout) else None
+    )
 
 
 def _local_work(method: Method, task: Task, is_buffer: NDArray[np.bool_] | None) -> LocalWork:

@@ -41,7 +41,7 @@ class Applied(NamedTuple):
     """The workers that are answered with the model as it is now; each takes part."""
     changed: NDArray[np.int64] | None
     """(k,) positions of the entries whose value may have changed; None: all of them."""
-    held: bool = False
+    buffered: bool = False
     """Whether the pushes are still held, and the model is as it was."""
 
 

@@ -58,7 +58,7 @@ def doctor(*, json: Json = False) -> None:
     Nothing is changed, and nothing is downloaded. The exit code is 0: every machine can simulate.
     """
     from edgebed.reports.studies.doctor_table import doctor_parts
-    from edgebed.studies.host.examining import examine
+    from edgebed.studies.host.doctor import examine
 
     findings = examine()
     if json:

@@ -98,8 +98,8 @@ def calibrate(
     """Measure what this host can emulate: rates, small pushes, CPU caps, numbers of nodes; for `plan`'s warnings."""
     from edgebed.emulation.calibration import save
     from edgebed.reports.studies.calibration_table import calibration_parts, result_text
-    from edgebed.studies.host.calibrating import FULL, QUICK, keep
-    from edgebed.studies.host.calibrating import calibrate as measure
+    from edgebed.studies.host.calibrate import FULL, QUICK, keep
+    from edgebed.studies.host.calibrate import calibrate as measure
 
     if output is not None:
         require_place("--output", output)
@@ -288,7 +288,7 @@ def _profile_layers(loaded: "Scenario", scenario: Path, output: Path | None, *, 
     from edgebed.planning.layer_costs import counted
     from edgebed.reports.plan.profile import parts_of, remarks
     from edgebed.scenario.profiles import write_profile
-    from edgebed.studies.host.profiling import profile_trials
+    from edgebed.studies.host.profile import profile_trials
     from edgebed.studies.host.profiling_nodes import own_s
 
     place = output or scenario.with_name(f"{scenario.stem}-profile.yaml")

@@ -131,7 +131,7 @@ RunsDir = Annotated[
 def spreading(jobs: int, dask: str | None, *, runs: bool = True) -> "Iterator[Executor | None]":
     """Yield what makes runs at the same time, None where none are made or one after the other is asked for."""
     from edgebed.runtimes.signals import ending_by_signal
-    from edgebed.studies.cells.spreading import executing
+    from edgebed.studies.cells.parallel import executing
 
     if dask is not None and jobs > 1:
         raise ScenarioError("--jobs, --dask: the workers decide how many runs are made at a time; give one of the two")
@@ -203,7 +203,7 @@ def put_study(view: "Page", place: Path | None, found: Any) -> None:
 def make_figures(folder: Path | None, page: "Page") -> None:
     """Write the charts of a page into `folder`, if one was named, and report it."""
     from edgebed.core.quantities import count_text
-    from edgebed.reports.writing.drawing import write_figures
+    from edgebed.reports.writing.figures import write_figures
 
     if folder is not None:
         charts = len(write_figures(folder, page.charts)) // 2

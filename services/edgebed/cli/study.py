@@ -36,7 +36,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import RUNTIMES, Runtime
 
 if TYPE_CHECKING:
-    from edgebed.reports.studies.study import Means
+    from edgebed.reports.studies.study import RunOptions
     from edgebed.reports.writing.page import Page
     from edgebed.studies.cells.cells import Size
 
@@ -203,7 +203,7 @@ def agree(
     """Run a scenario in several runtimes with several seeds, and say whether they agree; with a page of charts."""
     from edgebed.reports.run.runs_index import write_report_and_index
     from edgebed.reports.studies.study import agreed
-    from edgebed.studies.agreement import agreeing
+    from edgebed.studies.agreement import run_agreement
 
     wanted = None if runtimes is None else [_runtime(name.strip()) for name in runtimes.split(",")]
     if output is not None:
@@ -223,10 +223,10 @@ def agree(
         if len(names) > 1:
             raise ScenarioError(f"agree: {len(names)} scenarios; give one, or finished runs with --from")
         with ProgressDisplay() as progress, spreading(jobs, dask) as executor:
-            runs = agreeing.run_all(
+            runs = run_agreement.run_all(
                 write_report_and_index,
                 names[0],
-                runtimes=wanted or agreeing.ORDER[:2],
+                runtimes=wanted or run_agreement.ORDER[:2],
                 seeds=SEEDS if seeds is None else seeds,
                 set=sets or (),
                 emulation=emulation,
@@ -273,16 +273,16 @@ def sweep(
 ) -> None:
     """Run every method at every point of a scenario's sweep, in simulation: time, bytes, CPU time, who wins where."""
     from edgebed.reports.live.progress import ProgressDisplay
-    from edgebed.reports.studies.study import Means
+    from edgebed.reports.studies.study import RunOptions
     from edgebed.reports.studies.study import sweep as run_sweep
 
     require_figures(figures)
-    means = Means(
+    run_options = RunOptions(
         resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
     )
     try:
         with spreading(jobs, dask, runs=not no_run) as executor:
-            study = run_sweep(scenario, set=sets or (), output=output, executor=executor, means=means)
+            study = run_sweep(scenario, set=sets or (), output=output, executor=executor, run_options=run_options)
     except KeyboardInterrupt:
         end_interrupted()
     make_figures(figures, study.view)
@@ -359,21 +359,21 @@ def reproduce(
         _list(paper, rows or (), size, json=json)
         return
     from edgebed.reports.live.progress import ProgressDisplay
-    from edgebed.reports.studies.study import Means, reproduce_all, reproduce_within
+    from edgebed.reports.studies.study import RunOptions, reproduce_all, reproduce_within
     from edgebed.reports.studies.study import reproduce as run_paper
 
-    means = Means(
+    run_options = RunOptions(
         resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
     )
     if list_rows:
         assert budget_s is not None
-        _list_missing(paper, rows or (), size, budget_s, jobs, output, means, json=json)
+        _list_missing(paper, rows or (), size, budget_s, jobs, output, run_options, json=json)
         return
     papers = _papers(paper, rows or ())
     chosen = {name: check_rows(find_paper(name), rows or ()) for name in papers}
     require_figures(figures if len(papers) == 1 else None)
     given: dict[str, Any] = {
-        "rows": rows or (), "scale": scale, "seeds": seeds, "first_seed": first_seed, "output": output, "means": means
+        "rows": rows or (), "scale": scale, "seeds": seeds, "first_seed": first_seed, "output": output, "run_options": run_options
     }  # fmt: skip
     try:
         with spreading(jobs, dask, runs=not no_run) as executor:
@@ -426,7 +426,7 @@ def _list_missing(
     budget_s: float,
     jobs: int,
     output: Path | None,
-    means: "Means",
+    run_options: "RunOptions",
     *,
     json: bool,
 ) -> None:
@@ -434,7 +434,7 @@ def _list_missing(
     from edgebed.reports.studies.paper_list import missing_list
     from edgebed.reports.studies.study import missing_runs
 
-    missing = missing_runs(_papers(paper, rows), rows=rows, size=size, output=output, means=means)
+    missing = missing_runs(_papers(paper, rows), rows=rows, size=size, output=output, run_options=run_options)
     if json:
         put_json([each._asdict() | {"run": each.run._asdict()} for each in missing])
         return

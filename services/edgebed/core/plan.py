@@ -120,7 +120,7 @@ class TensorLayout(msgspec.Struct, frozen=True):
 
     name: str
     shape: tuple[int, ...]
-    kept: bool = False
+    is_buffer: bool = False
     """Whether the tensor is a buffer, such as a running mean, and no parameter."""
 
     @property

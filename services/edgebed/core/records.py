@@ -329,7 +329,7 @@ class Fault(Record):
     """Change of the link or cap, e.g. `uplink 1mbit`."""
     problem: str = ""
     """Why it could not be done; empty if it was."""
-    moot: str = ""
+    no_op: str = ""
     """Why there was nothing to do, e.g. the node had died already; empty if there was."""
 
 

@@ -1,6 +1,6 @@
 """What this host was measured to emulate, and what a plan that asks for more is to be warned of.
 
-`studies/host/calibrating.py` measures, `edgebed calibrate` shows, `plan` warns. The results are stored in the user's
+`studies/host/calibrate.py` measures, `edgebed calibrate` shows, `plan` warns. The results are stored in the user's
 cache as JSON; they hold for the kernel and the number of cores that they were measured with. Rates are bits a second on
 the wire.
 """

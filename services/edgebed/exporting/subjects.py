@@ -62,7 +62,7 @@ def _faults(_: Run, trial: Trial) -> Filled:
     rows = (
         (
             done.t, done.asked_t, done.back_s, done.away_s, done.was_done, done.record.name, done.record.action,
-            done.record.target, done.record.trigger, done.record.change, done.record.problem, done.record.moot,
+            done.record.target, done.record.trigger, done.record.change, done.record.problem, done.record.no_op,
         )
         for done in trial.series.faults
     )  # fmt: skip
@@ -246,7 +246,7 @@ FAULTS = ExportTable(
         Column("trigger", "text", "What made it happen, e.g. `at 30s`."),
         Column("change", "text", "What of a link or a cap changed, e.g. `uplink 1mbit`."),
         Column("problem", "text", "Why it could not be done."),
-        Column("moot", "text", "Why there was nothing to do."),
+        Column("no_op", "text", "Why there was nothing to do."),
     ),
     _faults,
 )

@@ -20,7 +20,7 @@ class Missed(NamedTuple):
     """A fault of one node that did not happen."""
 
     fault: FaultPlan
-    moot: str = ""
+    no_op: str = ""
     """Why the fault could not happen: the node had gone before; empty if training just ended too early."""
     goes_on: bool = False
     """Whether it is a moment of an entry with several, as churn, and was not due yet, or others of them happened."""
@@ -59,9 +59,9 @@ def missed_faults(plan: Plan, series: Series) -> tuple[Missed, ...]:
             begun[key] -= 1
             continue
         state = last.get(fault.node, "")
-        is_moot = fault.trigger.point is not None and state in ("died", "missing")
-        moot = f"it had gone before ({state})" if is_moot else ""
+        is_no_op = fault.trigger.point is not None and state in ("died", "missing")
+        no_op = f"it had gone before ({state})" if is_no_op else ""
         is_due = (fault.trigger.at_s or 0.0) <= series.trained_s
         goes_on = fault.name in recurring and (fault.name in began or not is_due)
-        missed.append(Missed(fault, moot, goes_on))
+        missed.append(Missed(fault, no_op, goes_on))
     return tuple(missed)

@@ -281,7 +281,7 @@ class RunFolder:
 
     def set_note(self, note: str) -> None:
         """Replace the run's note, an empty one takes it away; ScenarioError while the run is in progress."""
-        with self.held():
+        with self.locked():
             manifest = {key: value for key, value in self.read_manifest().items() if key != "note"}
             self._write_manifest(manifest | ({"note": note} if note else {}))
 
@@ -304,7 +304,7 @@ class RunFolder:
         return manifest
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Hold the run while it is in progress: a lock shows that to other processes and containers, too.
 
         The lock ends with the process that holds it, whatever ends that. Raises ScenarioError where another holds it.

@@ -37,7 +37,7 @@ class TimedFault(NamedTuple):
     @property
     def was_done(self) -> bool:
         """Whether the fault could be done, and there was something to do."""
-        return not self.record.problem and not self.record.moot
+        return not self.record.problem and not self.record.no_op
 
     @property
     def delay_s(self) -> float:

@@ -366,7 +366,7 @@ def _faults(plan: Plan, series: Series) -> dict[str, Any]:
     return {
         "faults": len(done),
         "faults_failed": sum(bool(each.record.problem) for each in series.faults),
-        "faults_missed": sum(not each.moot for each in missed_faults(plan, series)),
+        "faults_missed": sum(not each.no_op for each in missed_faults(plan, series)),
         "fault_delay_s": max((each.delay_s for each in done), default=None),
         "not_back": sum(each.record.action in BRINGS_BACK and each.is_to_end for each in done),
         "back_s": max((after_s for each in done if (after_s := _back_s(each, series)) is not None), default=None),

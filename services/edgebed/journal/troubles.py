@@ -78,7 +78,7 @@ class Troubles(Fold):
     @on(records.Fault)
     def _fault(self, t: float, _: str, record: records.Fault) -> None:
         """Take in what was done to a node on purpose, or could not be; what had no effect is no news."""
-        if record.moot:
+        if record.no_op:
             return
         if not record.problem:
             _note(record.action, record.target, ENDS_LIFE, ("launch",), self._killed)

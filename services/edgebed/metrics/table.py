@@ -254,13 +254,13 @@ CONTROLLER_METRICS = (
     ),
     Metric(
         name="edgebed_faults_total", type="counter", unit="faults", roles=(CONTROLLER,),
-        help="Actions of faults and users on nodes: done, failed, or moot since there was nothing to do.",
+        help="Actions of faults and users on nodes: done, failed, or no_op: there was nothing to do.",
         labels=(
             _RUN,
             _TRIAL,
             _DEVICE_CLASS,
             Label(name="action", examples=("kill", "freeze", "cut")),
-            Label(name="result", examples=("done", "failed", "moot")),
+            Label(name="result", examples=("done", "failed", "no_op")),
         ),
     ),
     Metric(

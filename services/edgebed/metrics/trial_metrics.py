@@ -261,7 +261,7 @@ class TrialMetrics:
             crash.set(self.clock())
 
     def _observe_fault(self, record: Fault) -> None:
-        result = "failed" if record.problem else "moot" if record.moot else "done"
+        result = "failed" if record.problem else "no_op" if record.no_op else "done"
         self._child("edgebed_faults_total", self._class_of(record.target), record.action, result).inc()
         if result == "done":
             self._child("edgebed_fault_timestamp_seconds", record.action, record.target).set(self.clock())

@@ -151,7 +151,7 @@ def worker_copies(compressor: Compressor, model: int) -> float:
 
 def local_copies(method: Method, task: Task) -> float:
     """How often the model is in memory for the local work alone, as that says; one that does not say it is measured."""
-    part, has_buffers = method.parts["local_work"], any(tensor.kept for tensor in task.layout)
+    part, has_buffers = method.parts["local_work"], any(tensor.is_buffer for tensor in task.layout)
     key = part.name, repr(part.settings), has_buffers
     if key not in _local_copies:
         work = small_local_work_of(method, task, LARGE)

@@ -33,7 +33,7 @@ from edgebed.planning.partition import LayerPartition
 from edgebed.planning.shard_memory import own_bytes
 from edgebed.planning.sharding import Sharding, shard
 from edgebed.roles.part_trials import try_parts
-from edgebed.scenario.faults.own import OwnKind
+from edgebed.scenario.faults.custom import OwnKind
 from edgebed.scenario.faults.registry import plan_faults
 from edgebed.scenario.hosts import overfull
 from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, TrialSection, class_workers

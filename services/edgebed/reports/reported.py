@@ -119,7 +119,7 @@ def figures(run: Run | str | Path, folder: str | Path, *, runs_dir: str | Path |
         edgebed.figures("quickstart", "figures")
     """
     from edgebed.reports.run.report import report_page
-    from edgebed.reports.writing.drawing import write_figures
+    from edgebed.reports.writing.figures import write_figures
 
     opened = run if isinstance(run, Run) else load(run, runs_dir=runs_dir)
     return write_figures(Path(folder), report_page(opened).charts)

@@ -83,7 +83,7 @@ class Injected(msgspec.Struct, frozen=True, gc=False):
     number: int
     problem: str = ""
     """Why it could not be done; empty if it is done."""
-    moot: str = ""
+    no_op: str = ""
     """Why there was nothing left to do: the node had ended meanwhile, whose NodeExited comes or has come."""
 
 

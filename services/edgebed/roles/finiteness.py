@@ -76,6 +76,6 @@ def _first(layout: Layout, vector: Floats, of_parameter: What, of_buffer: What) 
     for tensor in layout:
         end = start + tensor.size
         if not all_finite(vector[start:end]):
-            return NotFinite(of_buffer if tensor.kept else of_parameter, tensor.name)
+            return NotFinite(of_buffer if tensor.is_buffer else of_parameter, tensor.name)
         start = end
     return NotFinite(of_parameter)

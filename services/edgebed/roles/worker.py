@@ -103,7 +103,7 @@ class Worker:
         """Whether something was not finite, which has been reported."""
         self.awaited: dict[Point, int] = {}
         """Points, in order, at which faults wait for what the worker asked last, and the push that each is about."""
-        self.held = False
+        self.paused = False
         """Whether a fault is being done; `postponed` waits until the worker may proceed."""
         self.postponed: deque[Event] = deque()
 
@@ -118,13 +118,13 @@ class Worker:
         self.now = now
         proceeds = isinstance(event, MessageReceived) and isinstance(event.message, Proceed)
         if proceeds:
-            self.held = False
+            self.paused = False
         else:
             self.postponed.append(event)
         effects: list[Effect] = []
-        while self.postponed and not self.held:
+        while self.postponed and not self.paused:
             effects += self._next(self.postponed.popleft())
-        if (proceeds or isinstance(event, AtPoint)) and not self.held:
+        if (proceeds or isinstance(event, AtPoint)) and not self.paused:
             effects.append(Release())
         return effects
 
@@ -132,7 +132,7 @@ class Worker:
         for point, step in self._points_of(event):
             fault = self.points.reached(point, step)
             if fault is not None:
-                self.held = True
+                self.paused = True
                 self.postponed.appendleft(event)
                 reached = Reached(sender=self.plan.node, fault=fault, step=step)
                 return [Journal(self.pushes()), Send("controller", reached)]

@@ -55,7 +55,7 @@ def remove_run(folder: RunFolder, *, resumable_too: bool = False) -> None:
     parent = folder.path.parent
     going = parent / f".{folder.path.name}{REMOVED}"
     try:
-        with folder.held():
+        with folder.locked():
             if going.exists():
                 shutil.rmtree(going)
             folder.path.rename(going)

@@ -33,9 +33,9 @@ from edgebed.metrics import table
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.control.controller import ResumedTrial
-from edgebed.roles.control.duties import is_timely
 from edgebed.roles.control.fault_text import injection_of
 from edgebed.roles.control.name import NAME as CONTROLLER
+from edgebed.roles.control.record_permissions import is_timely
 from edgebed.roles.server.entries import DURABLE, is_durable
 from edgebed.running.results import Run, Trial
 from edgebed.running.run import (

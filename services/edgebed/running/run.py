@@ -251,7 +251,7 @@ def _journal_interruption(planned: Sequence[PlannedTrial], folder: RunFolder) ->
 def holding(folder: RunFolder) -> contextlib.ExitStack:
     """Hold a run's folder until the stack is closed; ScenarioError where another process holds it."""
     hold = contextlib.ExitStack()
-    hold.enter_context(folder.held())
+    hold.enter_context(folder.locked())
     return hold
 
 

@@ -27,7 +27,7 @@ from edgebed.wire.messages import Configure
 from edgebed.wire.tensors import cut
 
 
-class Kept(NamedTuple):
+class ServerStart(NamedTuple):
     """What a server begins with."""
 
     theta: NDArray[np.float32]
@@ -41,7 +41,7 @@ class Kept(NamedTuple):
 def heart_of(
     configure: Configure,
     plan: NodePlan,
-    kept: Callable[[], Kept],
+    server_start: Callable[[], ServerStart],
     frames: Callable[[NDArray[np.float32]], Sequence[Any]],
     copy: Callable[[NDArray[np.float32]], NDArray[np.float32]] = np.copy,
 ) -> Heart:
@@ -52,10 +52,10 @@ def heart_of(
     """
     match plan:
         case ServerPlan(shard=None):
-            begins = kept()
+            begins = server_start()
             return ParameterServer(plan, begins.theta, configure.peers, frames, configure.version, begins.state)
         case ServerPlan():
-            begins = kept()
+            begins = server_start()
             return ShardServer(plan, begins.theta, frames, configure.incarnation, begins.backup)
         case StorePlan():
             return ActivationStore(plan)
@@ -97,11 +97,11 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
     plan = msgspec.structs.replace(configure.plan, task=task)
     search(task.python_path)
 
-    def kept() -> Kept:
+    def server_start() -> ServerStart:
         theta = np.array(arrays["theta"])
         if plan.shard:
-            return Kept(theta, backup=_backup(configure, arrays))
-        return Kept(theta, arrays.get("state"))
+            return ServerStart(theta, backup=_backup(configure, arrays))
+        return ServerStart(theta, arrays.get("state"))
 
     def network() -> Any:
         from edgebed.learning.network import Network  # torch, which a server is without
@@ -109,7 +109,7 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
         return Network(task, arrays["x"], arrays["y"], arrays.get("constants"))
 
     work = work_of(plan, lambda: (arrays["x"], arrays["y"]), arrays.get("constants"), network, time.perf_counter)
-    return heart_of(configure, plan, kept, own_frames), work
+    return heart_of(configure, plan, server_start, own_frames), work
 
 
 def shard_work(

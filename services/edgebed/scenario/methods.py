@@ -23,8 +23,8 @@ from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS, code_of
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.imports import FORM, PATTERN, is_import_path, reason
 from edgebed.core.plan import Method, Part
+from edgebed.scenario.custom_parts import check_part
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.own_parts import check_part
 from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
 from edgebed.scenario.section import LazyJsonSchema
 

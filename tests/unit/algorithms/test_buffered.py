@@ -33,7 +33,7 @@ def test_the_model_moves_by_the_mean_of_every_k_pushes(values, count):
         applied = server.push("abc"[k % 3], dense(value), server.version)
 
         assert applied.released == ("abc"[k % 3],)
-        assert applied.held == bool((k + 1) % count)
+        assert applied.buffered == bool((k + 1) % count)
     whole = len(values) // count * count
     assert server.version == whole
     np.testing.assert_allclose(server.theta, START - 0.5 * sum(values[:whole]) / count, atol=1e-4)

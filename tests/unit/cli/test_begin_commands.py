@@ -12,7 +12,7 @@ from edgebed.planning.planning import plan_trials
 from edgebed.reports.studies.doctor_table import doctor_parts
 from edgebed.reports.writing.page import Notes, plain
 from edgebed.scenario.load import load_scenario
-from edgebed.studies.host.examining import Finding
+from edgebed.studies.host.doctor import Finding
 
 SCENARIOS = Path(__file__).parents[3] / "scenarios"
 CORES = 2

@@ -75,7 +75,7 @@ def live(runs):
 
     def make(problem="", **settings):
         folder = make_run(runs, **settings)
-        hold = folder.held()
+        hold = folder.locked()
         hold.__enter__()
         held.append(hold)
         controlled.append(Controlled(folder, problem))
@@ -214,7 +214,7 @@ def test_nobody_can_act_on_a_simulation(edgebed, live):
 
 def test_a_run_between_two_trials_says_so(edgebed, runs):
     """It is in progress, and nobody listens."""
-    with make_run(runs).held():
+    with make_run(runs).locked():
         code, _, err = edgebed("kill edge-0")
 
     assert code == 2

@@ -9,7 +9,7 @@ import pytest
 from command_line import command_line
 
 from edgebed.emulation.calibration import Bulk, Calibration, HostFacts, PlaceMeasurements, load
-from edgebed.studies.host import calibrating
+from edgebed.studies.host import calibrate
 
 HOST = HostFacts(kernel="Linux 6.1.0", machine="x86_64", cpu="a processor", cores=2, memory_bytes=8 * 2**30)
 FOUND = PlaceMeasurements(
@@ -30,7 +30,7 @@ def edgebed(monkeypatch, capsys, tmp_path):
 def measured(monkeypatch):
     """What every calibration finds."""
     found = Calibration(host=HOST, places={"model": FOUND})
-    monkeypatch.setattr(calibrating, "calibrate", lambda *_: found)
+    monkeypatch.setattr(calibrate, "calibrate", lambda *_: found)
     return found
 
 

@@ -14,7 +14,7 @@ from edgebed.scenario.load import load_scenario
 from edgebed.scenario.profiles import read_profile
 from edgebed.studies.host import gradient_times
 from edgebed.studies.host.gradient_times import Fitted, Measured, fit
-from edgebed.studies.host.profiling import profile_trials
+from edgebed.studies.host.profile import profile_trials
 
 SCENARIO = """\
 name: small

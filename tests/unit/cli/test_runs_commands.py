@@ -139,7 +139,7 @@ def test_a_note_is_a_line_that_lists_can_show(edgebed: Command, root: Path, note
 def test_a_run_in_progress_is_noted_when_it_is_over(edgebed: Command, root: Path) -> None:
     """Its manifest is written meanwhile."""
     folder = over(root)
-    with folder.held():
+    with folder.locked():
         assert edgebed("note", "pair", "x") == (2, "", "error: run pair/0001 is in progress\n")
 
 
@@ -192,7 +192,7 @@ def test_a_run_that_can_be_resumed_stays_unless_it_is_forced(edgebed: Command, r
 def test_a_run_in_progress_is_never_removed(edgebed: Command, root: Path) -> None:
     """Nor with --force, nor by prune."""
     folder = over(root)
-    with folder.held():
+    with folder.locked():
         assert edgebed("rm", "pair/1", "--force") == (2, "", "error: run pair/0001 is in progress\n")
         assert edgebed("prune", "pair", "--force", "--yes") == (
             0, "", "kept: pair/0001 is in progress\nnothing to remove\n",

@@ -241,10 +241,10 @@ AT_ONCE = [
 
 
 def test_what_was_asked_at_once_is_one_row(tmp_path):
-    """With the latest of its times; what failed or was moot stands apart."""
+    """With the latest of its times; what failed or had nothing to do stands apart."""
     entries = [
         *AT_ONCE,
-        (2.1, "controller", fault("freeze", "edge-5", 2.0, "freeze-1", trigger="at 2s", moot="it is not there: died")),
+        (2.1, "controller", fault("freeze", "edge-5", 2.0, "freeze-1", trigger="at 2s", no_op="it is not there: died")),
         (3.0, "controller", fault("thaw", "edge-0", 3.0)),
         (3.3, "server", update(1)),
         (4.0, "controller", fault("link", "edge-1", 4.0, change="uplink 1mbit", problem="no such device")),

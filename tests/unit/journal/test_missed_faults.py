@@ -87,10 +87,10 @@ def test_of_several_the_first_is_named_and_the_rest_counted():
 def test_what_began_has_happened_whatever_came_of_it():
     """A thaw after the end is none that was missed; a fault that could not be done, or had nothing to do, is told."""
     frozen = fault("freeze-1", "edge-0", ("freeze", "thaw"), at_s=5.0)
-    moot = done(frozen, "freeze", moot="it is not there")
+    no_op = done(frozen, "freeze", no_op="it is not there")
 
     assert not missed_faults(plan_of(frozen), series_of(done(frozen, "freeze")))
-    assert not missed_faults(plan_of(frozen), series_of(moot))
+    assert not missed_faults(plan_of(frozen), series_of(no_op))
     assert not missed_faults(plan_of(frozen), series_of(done(frozen, "freeze", problem="no such process")))
 
 

@@ -62,7 +62,7 @@ def test_what_was_done_by_hand_to_links_and_caps_is_told_and_what_could_not_be_d
         return records.Fault(name="by hand", action=action, target="edge-0", asked_s=asked_s, **more)
 
     lines = [
-        by_hand("link", 5.0, change="uplink 20kbit, latency 40ms"), by_hand("cut", 6.0, moot="it is cut already"),
+        by_hand("link", 5.0, change="uplink 20kbit, latency 40ms"), by_hand("cut", 6.0, no_op="it is cut already"),
         by_hand("cpus", 7.0, change="0.1"), by_hand("link", 8.0, change="loss 1%", problem="no netem"),
         by_hand("freeze", 9.0), records.Fault(name="cut-1", action="cut", target="edge-0", asked_s=9.0),
     ]  # fmt: skip

@@ -111,7 +111,7 @@ def test_following_a_log_ends_with_the_run(sample_run):
                 file.write(text)
 
     with hold:
-        hold.enter_context(sample_run.folder.held())
+        hold.enter_context(sample_run.folder.locked())
         lines = list(log_lines(sample_run.folder, node="server", trial="asgd", follow=True, pause=pause))
 
     assert lines == ["one", "two", "three", "four", "five"]
@@ -128,7 +128,7 @@ def test_a_simulated_run_says_that_it_has_no_logs(sample_run):
 def test_a_run_that_goes_on_says_so(tmp_path, make_sample_run, make_sample_entries):
     """Its trial is running, not unfinished, and there is no result yet."""
     run = make_sample_run(tmp_path, {"asgd": list(make_sample_entries())[:100]})
-    with run.folder.held():
+    with run.folder.locked():
         summary = edgebed.load(run.path).summary
 
     assert (summary.text, summary.trials[0].outcome) == ("No result yet: the run is still running.", "running")

@@ -224,7 +224,7 @@ def test_a_run_goes_on_while_somebody_holds_it(tmp_path):
     ask = f"from edgebed.journal.run_folder import *; print(RunFolder(Path({str(run.path)!r})).is_running())"
 
     assert not run.is_running()
-    with run.held():
+    with run.locked():
         assert run.is_running()
         told = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
         assert told.stdout == "True\n"
@@ -239,7 +239,7 @@ def test_a_run_whose_process_was_killed_goes_on_no_longer(tmp_path):
     run = RunFolder.create(tmp_path, "quickstart")
     hold = (
         "import sys; from edgebed.journal.run_folder import RunFolder, Path\n"
-        f"with RunFolder(Path({str(run.path)!r})).held(): print('held', flush=True); sys.stdin.read()"
+        f"with RunFolder(Path({str(run.path)!r})).locked(): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout.readline() == b"held\n"

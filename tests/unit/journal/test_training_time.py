@@ -98,8 +98,10 @@ def test_updates_after_the_limit_are_training(tmp_path, make_sample_plan):
     assert summarise(make_sample_plan(), series_of(tmp_path, entries, 2.0)).time_s == 3.0
 
 
-@pytest.mark.parametrize(("last_s", "is_told"), [(9.4, True), (9.6, False)])
-def test_the_last_update_has_its_time_where_training_went_on_long_after_it(tmp_path, make_sample_plan, last_s, is_told):
+@pytest.mark.parametrize(("last_s", "is_reported"), [(9.4, True), (9.6, False)])
+def test_the_last_update_has_its_time_where_training_went_on_long_after_it(
+    tmp_path, make_sample_plan, last_s, is_reported
+):
     """A twentieth of the training and more."""
     entries = [
         (0.0, trial()), (last_s, update(1)), (10.0, Finished(version=1, reason="")),
@@ -108,7 +110,7 @@ def test_the_last_update_has_its_time_where_training_went_on_long_after_it(tmp_p
     line, _ = ended_line(summarise(make_sample_plan(), series_of(tmp_path, entries)), None)
 
     assert "1 update in 10.0 s" in line
-    assert (f", the last at {last_s:.2f} s" in line) == is_told
+    assert (f", the last at {last_s:.2f} s" in line) == is_reported
 
 
 @pytest.mark.parametrize(("counts", "every", "end_s"), [((3, 5, 4), 1, 8.0), ((2, 2), 3, 30.0), ((7, 1), 1, 0.5)])

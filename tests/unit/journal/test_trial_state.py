@@ -234,7 +234,7 @@ def test_what_happens_to_nodes_is_told_while_it_is_not_too_much():
     troubles = Troubles(Timeline())
     for record in (
         fault("link", change="uplink 1mbit", name="link-2"),
-        fault("kill", moot="it is being killed"),
+        fault("kill", no_op="it is being killed"),
         records.Node(name="edge-0", state="unresponsive", reason="no sign of life for 2 s"),
         records.Node(name="edge-0", state="running"),
         records.Node(name="edge-1", state="running"),

@@ -216,8 +216,8 @@ def test_what_modules_keep_beside_parameters_is_part_of_the_layout(users_folder:
     """Running means and variances, and no counter of batches."""
     layout = models.layout("usernets:batch_norm", (1, 8, 8), 10, (users_folder,))
 
-    assert [tensor.name for tensor in layout if tensor.kept] == ["1.running_mean", "1.running_var"]
-    assert [tensor.shape for tensor in layout if tensor.kept] == [(4,), (4,)]
+    assert [tensor.name for tensor in layout if tensor.is_buffer] == ["1.running_mean", "1.running_var"]
+    assert [tensor.shape for tensor in layout if tensor.is_buffer] == [(4,), (4,)]
 
 
 def test_an_unknown_model_is_refused_with_what_is_allowed() -> None:

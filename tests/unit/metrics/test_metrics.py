@@ -176,10 +176,10 @@ SAMPLES = {
     ),
     "what was done to nodes, by what came of it; only what was done has a time": (
         "controller", [records.Fault(name="kill-1", action="kill", target="edge-0", asked_s=1.0, **fields)
-                       for fields in ({}, {"problem": "no such process"}, {"moot": "it is being killed"})]
+                       for fields in ({}, {"problem": "no such process"}, {"no_op": "it is being killed"})]
                       + [records.Fault(name="cut-2", action="cut", target="edge-1", asked_s=1.0, problem="no link")],
         {f"edgebed_faults_total{{device_class=edge,action=kill,result={result}}}": 1
-         for result in ("done", "failed", "moot")}
+         for result in ("done", "failed", "no_op")}
         | {"edgebed_fault_timestamp_seconds{action=kill,node=edge-0}": NOW_S,
            "edgebed_fault_timestamp_seconds{action=cut,node=edge-1}": None},
     ),

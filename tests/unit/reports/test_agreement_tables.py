@@ -11,8 +11,8 @@ from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.reports.studies.agreement_page import agreement_brief
 from edgebed.reports.studies.agreement_tables import ROWS_MAX, grids, verdict_text
 from edgebed.reports.writing.terminal import show
-from edgebed.studies.agreement.agreeing import Agreements
 from edgebed.studies.agreement.agreement import Agreement, Difference, Figures, Judgement, Version, overall
+from edgebed.studies.agreement.run_agreement import Agreements
 from edgebed.studies.statistics import ConfidenceInterval
 
 

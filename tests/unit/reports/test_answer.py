@@ -65,8 +65,8 @@ def test_where_the_scenario_names_no_accuracy_three_evaluations_count(tmp_path):
     assert costs.startswith("To 94 % in the mean of 3 evaluations: adacomp 3 kB up, 12 kB in all, 3.00 s; asgd 30 kB")
 
 
-@pytest.mark.parametrize(("fault_s", "is_told"), [(0.5, False), (3.5, True)])
-def test_who_met_no_fault_before_its_answer_says_so(tmp_path, fault_s, is_told):
+@pytest.mark.parametrize(("fault_s", "is_reported"), [(0.5, False), (3.5, True)])
+def test_who_met_no_fault_before_its_answer_says_so(tmp_path, fault_s, is_reported):
     """Its figures are those of a fleet without faults, whatever the scenario asks for."""
     scenario = SCENARIO | {
         "stop": {"updates": 400, "accuracy": 0.9},
@@ -80,7 +80,7 @@ def test_who_met_no_fault_before_its_answer_says_so(tmp_path, fault_s, is_told):
     journal.write_bytes(b"".join(lines))
     told = [line for line in answer_lines(list(Run(run.folder).trials.values())) if "no fault" in line]
 
-    assert told == ["By then asgd had met no fault (the first came at 3.50 s)."] * is_told
+    assert told == ["By then asgd had met no fault (the first came at 3.50 s)."] * is_reported
 
 
 def test_an_accuracy_that_nobody_reached_is_said_and_another_is_told(tmp_path):

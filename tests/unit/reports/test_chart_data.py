@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from edgebed.reports.run import charts
 from edgebed.reports.writing.chart_data import POINTS_MAX, ChartData, read_axes
-from edgebed.reports.writing.drawing import Chart, percent_axis
+from edgebed.reports.writing.figures import Chart, percent_axis
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.page import Figures, Page
 

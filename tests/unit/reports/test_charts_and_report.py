@@ -15,7 +15,7 @@ from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.reports.run import charts
 from edgebed.reports.run.report import report_page, write_report
-from edgebed.reports.writing.drawing import INK
+from edgebed.reports.writing.figures import INK
 from edgebed.reports.writing.html import to_html
 from edgebed.running.results import Run
 

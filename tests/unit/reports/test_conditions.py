@@ -159,7 +159,7 @@ def test_links_of_a_run_in_progress_are_not_said_to_break_off(tmp_path):
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(line for line in lines if '"kind":"ended"' not in line))
 
-    with folder.held():
+    with folder.locked():
         in_progress = printed(links_brief, Run(folder))
     left = printed(links_brief, Run(folder))
 

@@ -189,7 +189,7 @@ def test_following_ends_with_the_run_and_knows_trials_that_begin_later(tmp_path,
         lambda: write("adacomp", 0.5), hold.close,
     ))  # fmt: skip
     with hold:
-        hold.enter_context(folder.held())
+        hold.enter_context(folder.locked())
         lines = list(event_lines(folder, ALL, json=True, follow=True, pause=lambda _: next(script)()))
 
     told = [(line["trial"], line["t"]) for line in map(json.loads, lines)]

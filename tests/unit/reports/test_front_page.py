@@ -9,7 +9,7 @@ from msgspec import structs
 from tiny_paper import tiny_paper
 
 from edgebed.reports.studies.front_page import Reproduced, artifact_page, front_page
-from edgebed.reports.writing.drawing import Chart
+from edgebed.reports.writing.figures import Chart
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.markdown import to_markdown, write
 from edgebed.reports.writing.page import Figures, Page, Section

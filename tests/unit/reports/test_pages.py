@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from edgebed.core.console import make_console
-from edgebed.reports.writing.drawing import Chart
+from edgebed.reports.writing.figures import Chart
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.markdown import to_markdown, write
 from edgebed.reports.writing.page import (

@@ -28,7 +28,7 @@ from edgebed.learning.objectives.classification import ACCURACY, Classification
 from edgebed.reports.live.progress import ProgressDisplay, line_every_s
 from edgebed.reports.run.brief import results_brief
 from edgebed.reports.run.report import write_report
-from edgebed.reports.run.sketch import headline_chart
+from edgebed.reports.run.text_chart_of_run import headline_chart
 from edgebed.reports.writing.terminal import show
 
 

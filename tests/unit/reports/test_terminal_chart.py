@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from edgebed.journal.series import Series
-from edgebed.reports.run.sketch import headline_chart
+from edgebed.reports.run.text_chart_of_run import headline_chart
 
 COLUMNS = 80
 

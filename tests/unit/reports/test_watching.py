@@ -39,7 +39,7 @@ def world(tmp_path, make_sample_run, make_sample_plan, make_sample_entries):
     run.folder.write_manifest(seed=7, runtime="process", command=[], trials=["asgd", "adacomp"])
     entries = list(make_sample_entries())
     hold = contextlib.ExitStack()
-    hold.enter_context(run.folder.held())
+    hold.enter_context(run.folder.locked())
     pauses = []
 
     class World:

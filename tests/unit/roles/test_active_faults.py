@@ -10,8 +10,8 @@ from edgebed.roles.control.active_faults import BY_HAND, ActiveFaults
 from edgebed.roles.control.fault_schedule import FaultSchedule
 from edgebed.roles.control.fault_text import change_text, injection_of
 from edgebed.roles.control.members import Member, State
+from edgebed.roles.control.pending_actions import FaultCause
 from edgebed.roles.control.tickets import Tickets
-from edgebed.roles.control.to_come import Cause
 from edgebed.roles.events import CommandResult
 from edgebed.wire.messages import Reached
 
@@ -23,7 +23,7 @@ def do(action, **settings):
 
 def cause(name, **settings):
     """Why it is done."""
-    return Cause(name, "at 1s", 1.0, **settings)
+    return FaultCause(name, "at 1s", 1.0, **settings)
 
 
 @pytest.mark.parametrize(("begin", "end", "state"), [("freeze", "thaw", "frozen"), ("cut", "heal", "cut")])
@@ -62,9 +62,9 @@ def test_what_is_done_to_a_node_that_is_not_there_is_moot_or_of_its_next_life(ma
         Member(make_node("edge-0", "worker"), State.RUNNING),
     )
     world = ActiveFaults()
-    assert world.moot(do("freeze"), gone) == "it is not there (died)"
-    assert world.moot(do("cpus", cpus=0.5), gone) == "it is not there (died); its next life will be so"
-    assert (world.moot(do("launch"), gone), world.moot(do("launch"), there)) == ("", "it is running")
+    assert world.no_op(do("freeze"), gone) == "it is not there (died)"
+    assert world.no_op(do("cpus", cpus=0.5), gone) == "it is not there (died); its next life will be so"
+    assert (world.no_op(do("launch"), gone), world.no_op(do("launch"), there)) == ("", "it is running")
 
 
 VALUES = {

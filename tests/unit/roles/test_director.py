@@ -157,7 +157,7 @@ def test_a_roll_back_to_a_backup_that_is_of_no_use_is_refused(make_world):
 
 
 def test_an_order_for_several_nodes_is_answered_once_with_all_that_could_not_be_done(make_world):
-    """What is moot at once does not answer for what is still under way."""
+    """What has nothing to do at once does not answer for what is still under way."""
     world = make_world()
     world.do(CommandReceived(1, (Injection(node="edge-1", action="freeze"),)))
     world.until(1.0)

@@ -7,7 +7,7 @@ from edgebed.core import records
 from edgebed.core.plan import Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.roles.control.controller import Phase, ResumedTrial
-from edgebed.roles.control.to_come import ON_FAILURE
+from edgebed.roles.control.pending_actions import ON_FAILURE
 from edgebed.roles.events import (
     CommandReceived,
     CommandResult,
@@ -432,4 +432,4 @@ def test_who_was_frozen_when_the_trial_broke_off_is_frozen_until_the_plan_thaws_
     world = World(make_plan(3, faults=(freeze, over), on_failure=policy), past, now=17.0).until(40.0)
 
     assert world.injected == injected
-    assert [action for action, _, moot in world.faults() if not moot] == [action for _, _, action in injected]
+    assert [action for action, _, no_op in world.faults() if not no_op] == [action for _, _, action in injected]

@@ -8,7 +8,7 @@ from staged_world import fault, inject
 from edgebed.core import records
 from edgebed.core.plan import Injection
 from edgebed.roles.control.active_faults import LAUNCHES_MAX
-from edgebed.roles.control.to_come import ON_FAILURE
+from edgebed.roles.control.pending_actions import ON_FAILURE
 from edgebed.roles.events import CommandReceived, HealthChecked, Injected, NodeExited
 
 EVERYBODY = frozenset({"server", "evaluator", "edge-0", "edge-1"})
@@ -27,7 +27,7 @@ def freeze(at_s, for_s=None, name="freeze-1"):
 
 def named(world):
     """(when it was asked for, name of its fault, action) of all that was done."""
-    found = [record for _, record in world.journal if isinstance(record, records.Fault) and not record.moot]
+    found = [record for _, record in world.journal if isinstance(record, records.Fault) and not record.no_op]
     return [(round(record.asked_s, 1), record.name, record.action) for record in found]
 
 
@@ -185,7 +185,7 @@ def test_a_kill_that_finds_its_node_dead_is_no_failure(make_world):
     world.failing.add("kill")  # what the launcher answers is said below
     goes_silent(world, 1.0)
     (number,) = world.controller.injector.asked.all
-    world.do(Injected(number, moot="its process has ended"))
+    world.do(Injected(number, no_op="its process has ended"))
     world.do(NodeExited("edge-0", "out of memory"))
     world.until(5.0)
 
@@ -199,7 +199,7 @@ def test_a_launch_that_waits_for_a_kill_still_comes_when_the_node_had_ended(make
     world.failing.add("kill")
     world.until(5.0)
     (number,) = world.controller.injector.asked.all
-    world.do(Injected(number, moot="its process has ended"))
+    world.do(Injected(number, no_op="its process has ended"))
     world.do(NodeExited("edge-0", "exit code 1"))
     world.until(8.0)
 

@@ -138,9 +138,9 @@ class Shell:
             if not self.jobs:
                 return
             self.jobs -= 1
-        if what == "proceed" and not self.worker.held:
+        if what == "proceed" and not self.worker.paused:
             return
-        before = self.worker.held and what != "proceed"
+        before = self.worker.paused and what != "proceed"
         effects = self.worker.handle(self._event(what), 0.0)
         assert not (before and effects), "held, and does something"
         for effect in effects:

@@ -14,7 +14,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import Injection, Plan, WorkerPlan
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers.container import ENDED, FREEZE_TRIES, Container
-from edgebed.runtimes.containers.launcher import ContainerLauncher, Life
+from edgebed.runtimes.containers.launcher import ContainerLauncher, Incarnation
 
 DEADLINE_S = 20.0
 
@@ -187,7 +187,7 @@ def test_nothing_is_done_to_a_node_that_has_ended(engine, container, told) -> No
     engine.allowed.release()
 
     answers = [told.get(timeout=DEADLINE_S) for _ in range(3)]
-    assert answers == [Injected(3, moot=ENDED), Injected(1), Injected(2, moot=ENDED)]
+    assert answers == [Injected(3, no_op=ENDED), Injected(1), Injected(2, no_op=ENDED)]
     assert engine.did == [("pause", None)]
 
 
@@ -196,7 +196,7 @@ def test_a_node_is_not_launched_again_before_its_last_container_is_gone() -> Non
     gone = threading.Event()
     launcher = ContainerLauncher.__new__(ContainerLauncher)  # without an engine
     launcher.plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=(worker(),))
-    launcher.lives = {"edge-0": Life(worker())}
+    launcher.lives = {"edge-0": Incarnation(worker())}
     launcher.lives["edge-0"].thread = threading.Thread(target=gone.wait, daemon=True)
     launcher.lives["edge-0"].thread.start()
 

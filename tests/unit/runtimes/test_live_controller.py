@@ -12,7 +12,7 @@ from edgebed.core.plan import Injection, Plan
 from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
-from edgebed.roles.control.duties import OWED
+from edgebed.roles.control.record_permissions import OWED
 from edgebed.roles.events import (
     ApplyInjection,
     HealthChecked,

@@ -22,7 +22,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
-from edgebed.journal.verdict.presence import Life, Span
+from edgebed.journal.verdict.presence import Incarnation, Span
 from edgebed.runtimes.live.meters import LinkReading, Reading, UsageMeter, add_window
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
@@ -146,7 +146,7 @@ def test_of_a_node_that_is_killed_all_is_told_but_what_is_not_owed(life_s):
     meter = usage_meter(Lifetime(0))
     told = [each.time_s for t in range(life_s) for each in meter.read(float(t), 0.0)]
 
-    assert told[-1] >= Life(Span(0.0, float(life_s)), told=False).owed.length_s
+    assert told[-1] >= Incarnation(Span(0.0, float(life_s)), told=False).owed.length_s
 
 
 @dataclass

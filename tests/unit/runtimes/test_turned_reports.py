@@ -25,7 +25,7 @@ from edgebed.metrics.trial_metrics import TrialMetrics
 from edgebed.planning.planning import plan_trials
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
-from edgebed.roles.control.duties import OWED, TEXT_MAX
+from edgebed.roles.control.record_permissions import OWED, TEXT_MAX
 from edgebed.roles.events import MessageReceived, NodeExited
 from edgebed.running.results import Trial
 from edgebed.running.resume import past_of

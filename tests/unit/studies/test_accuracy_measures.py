@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToLevel, best_average, moving_average, reach
 from edgebed.studies.papers.measuring import accuracy, difference, ratio, resolution, times, updates_to
 from edgebed.studies.reproduction.findings import judge
+from edgebed.studies.trial_result import FinishedTrial
 
 ACCURACIES = st.lists(st.integers(0, 500).map(lambda right: right / 500), max_size=30)
 WINDOWS = st.integers(1, 8)

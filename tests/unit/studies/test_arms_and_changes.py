@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.studies.agreement.agreeing import _check_completed
+from edgebed.studies.agreement.run_agreement import _check_completed
 from edgebed.studies.arms import gather
 from edgebed.studies.changes import SettingChange, changes_between
 
@@ -134,7 +134,7 @@ def test_what_does_not_account_for_all_is_left_out_and_named(tmp_path):
 def test_a_run_still_going_is_left_out(tmp_path):
     """Whoever holds its folder works on it."""
     run = finished_run(tmp_path, {"asgd": RISING}, outcome=None)
-    with run.folder.held():
+    with run.folder.locked():
         gathered = gather([finished_run(tmp_path, BOTH, seed=2), run])
     assert gathered.left_out[0] == "pair/0001: asgd is still running"
 

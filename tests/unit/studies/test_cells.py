@@ -205,7 +205,7 @@ def test_a_run_that_somebody_holds_is_in_progress(cells: PaperCells, tmp_path: P
 
     assert finder.knows(plan.scenario, plan.trial, plan.seed)
     assert not finder.knows(plan.scenario, plan.trial, 2)
-    with folder.held():
+    with folder.locked():
         assert [(each.run.path.name, each.state) for each in finder.find(plan)] == [
             ("0002", "in progress"),
             ("0001", "broken off"),
@@ -272,7 +272,7 @@ def test_what_another_sweep_completes_meanwhile_has_not_failed(cells: PaperCells
 
     for completes in (False, True):
         runner = runner_in(cells, tmp_path, tell)
-        with folder.held():
+        with folder.locked():
             ours = ours._replace(seed=ours.seed + 1)
             runner.run([theirs, ours])
         assert list(runner.failed) == ([] if completes else [theirs])

@@ -7,9 +7,9 @@ from statistics import fmean
 from learning_curves import learned
 
 from edgebed.studies.cells.result_cache import read_runs
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import accuracy
-from edgebed.studies.reproduction.lengthening import beginning, has_levelled, lengthened, over_lengths
+from edgebed.studies.reproduction.extrapolation import beginning, has_levelled, lengthened, over_lengths
+from edgebed.studies.trial_result import FinishedTrial
 
 ROOT = Path(__file__).parents[3]
 PAPERS = {"hardy2017": (250_000, 5), "tong2016": (10_000, 1)}

@@ -21,11 +21,11 @@ from edgebed.running.run import without_report
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size
 from edgebed.studies.cells.result_cache import EMPTY, FILE, PARTS, ResultCache, _line, read_runs
 from edgebed.studies.cells.running_cells import CellRunner
-from edgebed.studies.finished import PASSED, FinishedTrial, columns_of, evaluations_of
 from edgebed.studies.json_lines import read_lines, write_lines
 from edgebed.studies.reproduction.analytic_rows import FILE as COMPUTED_FILE
 from edgebed.studies.reproduction.analytic_rows import _row
 from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
+from edgebed.studies.trial_result import PASSED, FinishedTrial, columns_of, evaluations_of
 
 RUN = CellRun("adacomp", 0.5, 1)
 SCENARIO = Path("scenarios/tiny/digits.yaml")

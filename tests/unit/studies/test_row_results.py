@@ -10,11 +10,11 @@ from tiny_paper import tiny_paper, write_paper
 
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size
 from edgebed.studies.cells.result_cache import ResultCache
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import accuracy
 from edgebed.studies.papers.paper import Cause, Cell, Near, Paper, Reading, Row, Table
 from edgebed.studies.reproduction.reproduction import RowResult, _best, evaluate
 from edgebed.studies.statistics import ConfidenceInterval
+from edgebed.studies.trial_result import FinishedTrial
 
 LOW = (0.50, 0.51, 0.52)
 HIGH = (0.89, 0.90, 0.91)

@@ -31,7 +31,6 @@ from edgebed.reports.studies.sweep_page import sweep_page
 from edgebed.reports.writing.markdown import to_markdown, write
 from edgebed.reports.writing.page import charts_in
 from edgebed.reports.writing.terminal import show
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import Fall
 from edgebed.studies.statistics import paired_ratio
 from edgebed.studies.sweep.break_even import break_even
@@ -46,8 +45,9 @@ from edgebed.studies.sweep.costs import (
     write_costs,
 )
 from edgebed.studies.sweep.points import Point, SweepPlan, axes_of, place_of, read_points, sweep_command
-from edgebed.studies.sweep.swept import SweepResult, WinAt, _cpu_s, cpu_seconds
+from edgebed.studies.sweep.sweep_result import SweepResult, WinAt, _cpu_s, cpu_seconds
 from edgebed.studies.sweep.winners import Win, is_coarse, win
+from edgebed.studies.trial_result import FinishedTrial
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from edgebed.planning.planning import plan_trials
 from edgebed.running.run import Options, plan_checked
 from edgebed.scenario.load import load_scenario
 from validation.ranking import edges
-from validation.ranking.drawing import SCENARIO_METHODS, draw_scenario
 from validation.ranking.drawn_methods import METHODS, model_bytes
 from validation.ranking.draws import Draws
 from validation.ranking.estimate import FRAMED, estimated_times
+from validation.ranking.generate import SCENARIO_METHODS, draw_scenario
 
 DRAWN = 60
 REGIMES = [name for name, *_ in edges.REGIMES]

@@ -5,10 +5,10 @@ import math
 import pytest
 from scipy.stats import norm
 
-from validation.ranking.drawing import draw_scenario
 from validation.ranking.drawn_again import drawn_again_of
 from validation.ranking.drawn_methods import METHODS, MODEL_BYTES
 from validation.ranking.estimate import FRAMED, estimated_times
+from validation.ranking.generate import draw_scenario
 from validation.ranking.null_model import DEVIATIONS, LivePair, null_model, power_of
 
 LIVE = {"a": {"asgd": 4.0, "fedavg": 8.0, "top-k": 2.0}, "b": {"asgd": 5.0, "fedavg": 10.0}}

@@ -10,10 +10,10 @@ from finished_runs import RISING, finished_run
 
 from edgebed.reports.writing.markdown import to_markdown
 from validation.ranking.drawn_again import drawn_again_of
+from validation.ranking.preregistration import MARGINS, Stated
 from validation.ranking.ranking import DISTANCE, RANKED, Ranking, Trials, Values, rank, values_of
 from validation.ranking.ranking_page import ranking_page
 from validation.ranking.ranking_tables import verdict_text
-from validation.ranking.stated import MARGINS, Stated
 
 SCENARIOS = [f"ranks-1-{number:03}" for number in range(6)]
 TIMES = {"asgd": 9.0, "adacomp": 3.0, "fedavg": 6.0}

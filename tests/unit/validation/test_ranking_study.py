@@ -21,11 +21,11 @@ from edgebed.scenario.load import load_scenario
 from edgebed.studies.cells.jobs import JobResult, JobRunner
 from validation.__main__ import app
 from validation.ranking import kept_trials
-from validation.ranking import stated as stating
-from validation.ranking.drawing import draw_scenario
+from validation.ranking import preregistration as stating
+from validation.ranking.generate import draw_scenario
 from validation.ranking.kept_trials import KeptTrials
+from validation.ranking.preregistration import Stated, begin_study, read_stated, scenario_files, state
 from validation.ranking.ranking_runs import RankingRuns, RunKey
-from validation.ranking.stated import Stated, begin_study, read_stated, scenario_files, state
 
 TINY = {
     "name": "tiny",
@@ -105,7 +105,9 @@ def test_what_is_stated_comes_first_and_is_not_changed_after(tmp_path: Path) -> 
     again = begin_study(msgspec.structs.replace(wanted, started="later"), tmp_path, said.append, resume=True)
     assert again == wanted
     assert {name: file.read_bytes() for name, file in files.items()} == before
-    with pytest.raises(ScenarioError, match=r"--margin: 5%, but .*stated.json states 3%; nothing is changed after the"):
+    with pytest.raises(
+        ScenarioError, match=r"--margin: 5%, but .*preregistration.json states 3%; nothing is changed after the"
+    ):
         begin_study(msgspec.structs.replace(wanted, margins={"time": 0.05}), tmp_path, said.append, resume=True)
 
 
@@ -126,7 +128,7 @@ def test_a_study_at_the_edges_is_one_of_its_own(tmp_path: Path) -> None:
         .read_text()
         .startswith("# Drawn by `scripts/validate ranks --drawing edges --seed 36`")
     )
-    with pytest.raises(ScenarioError, match=r"--drawing: usual, but .*stated.json states edges"):
+    with pytest.raises(ScenarioError, match=r"--drawing: usual, but .*preregistration.json states edges"):
         begin_study(msgspec.structs.replace(wanted, drawing="usual"), tmp_path, lambda _: None, resume=True)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from part_settings import variants
 
 from edgebed.algorithms.compressor import Compressor, StepContext, WithBuffers
-from edgebed.algorithms.own import own_part
+from edgebed.algorithms.custom import own_part
 from edgebed.algorithms.registry import COMPRESSIONS
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.wire.compressed import LARGEST, SMALL_BYTES, check_forms, largest_bytes, restored

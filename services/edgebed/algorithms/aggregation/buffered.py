@@ -78,7 +78,7 @@ class Aggregation(SteppedAggregator):
         """Hold `update`; the K-th moves the model. Its worker continues at once."""
         self.held.append((update, base))
         if len(self.held) < self.config.count:
-            return Applied((worker,), np.zeros(0, np.int64), held=True)
+            return Applied((worker,), np.zeros(0, np.int64), buffered=True)
         weighted = [self._weighted(each, base) for each, base in self.held]
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
             _, indices, values = total(weighted)

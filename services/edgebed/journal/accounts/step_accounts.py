@@ -57,7 +57,7 @@ class StepAccounting(Fold):
     # --- reading ------------------------------------------------------------------------------------------------
 
     @property
-    def is_told(self) -> bool:
+    def is_reported(self) -> bool:
         """Whether shards make steps, so that nobody pushes updates."""
         return bool(self.accounts or self.began or self.backups or self.problems)
 

@@ -155,7 +155,7 @@ class UpdateAccounting(Fold):
         self.is_ended = False
         self.end_reason: str | None = None
         """Why the trial has ended."""
-        self.is_told = False
+        self.is_reported = False
         """Whether nodes have reported joins or pushes: without any there is nothing to account for."""
         self.has_updates = False
         self.problems: Counter[str] = Counter()
@@ -172,7 +172,7 @@ class UpdateAccounting(Fold):
 
     @on(records.Unanswered)
     def _unanswered(self, _: float, node: str, record: records.Unanswered) -> None:
-        self.is_told = True
+        self.is_reported = True
         life = self._life(node, record.incarnation)
         life.given_up_joins = max(life.given_up_joins, record.joins)
         if record.step >= 0:
@@ -180,7 +180,7 @@ class UpdateAccounting(Fold):
 
     @on(records.Joined)
     def _joined(self, _: float, __: str, record: records.Joined) -> None:
-        self.is_told = True
+        self.is_reported = True
         life = self._life(record.worker, record.incarnation)
         life.joined[record.joins] = self.server
         _answer(life, record.joins)
@@ -205,7 +205,7 @@ class UpdateAccounting(Fold):
 
     @on(records.Fault)
     def _fault(self, _: float, __: str, record: records.Fault) -> None:
-        if record.problem or record.moot:
+        if record.problem or record.no_op:
             return
         halt = self.frozen.get(record.target) or Halt(record.trigger.partition(" ")[0] in POINTS)
         if record.action in ENDS_LIFE:
@@ -228,7 +228,7 @@ class UpdateAccounting(Fold):
     def _update(self, _: float, __: str, record: records.Update) -> None:
         self.has_updates = True
         life = self._life(record.worker, record.incarnation)
-        if self.is_told and (record.worker, record.incarnation, record.joins) not in self.joined:
+        if self.is_reported and (record.worker, record.incarnation, record.joins) not in self.joined:
             self._problem(f"{life.name}: the server applied pushes of a join that it did not know")
         _answer(life, record.joins)
         if not self._see(life, record.joins, record.step):
@@ -260,7 +260,7 @@ class UpdateAccounting(Fold):
 
     @on(records.Pushes)
     def _pushes(self, _: float, node: str, record: records.Pushes) -> None:
-        self.is_told = True
+        self.is_reported = True
         life = self._life(node, record.incarnation)
         life.begun, life.pushed = record.begun, record.pushed
 
@@ -347,7 +347,7 @@ class UpdateAccounting(Fold):
 
     def close(self) -> Accounting | None:
         """The accounting of updates, or of steps in layer-wise training; None where nothing was reported."""
-        if self.has_updates and not self.is_told:
+        if self.has_updates and not self.is_reported:
             return None
         lost = self.silent | self.frozen.keys()
         if SERVER in lost and self.finished is None:
@@ -359,7 +359,7 @@ class UpdateAccounting(Fold):
             if life.incarnation == newest[life.worker] and life.worker in lost:
                 life.is_gone = True
                 life.halt = life.halt or self.frozen.get(life.worker)
-        if self.steps.is_told:
+        if self.steps.is_reported:
             ends = {name: self._end(life) for name, life in self.lives.items()}
             return self.steps.close(ends, self.finished, is_cut=self.servers_died[-1] or not self.is_ended)
         for life in self.lives.values():

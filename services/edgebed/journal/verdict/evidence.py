@@ -37,7 +37,7 @@ from edgebed.journal.verdict.findings import (
 from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, DEVICE_TOLERANCE, JOB_S, LAG_MAX_S, SLEW_MAX, STEAL_MAX
 from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
 from edgebed.journal.verdict.lots import MESSAGES_MIN
-from edgebed.journal.verdict.presence import OUT_OF_REACH, Life, Presence, Span
+from edgebed.journal.verdict.presence import OUT_OF_REACH, Incarnation, Presence, Span
 from edgebed.journal.verdict.seen_rules import DIFFERENCE_MAX, unread
 from edgebed.journal.verdict.stop_rules import STOPPED_MAX, STOPPED_MIN_S
 
@@ -349,10 +349,10 @@ def _presences(plan: Plan, presence: Presence) -> dict[str, list[Span]]:
     return {host: _merged(spans) for host, spans in sorted(found.items())}
 
 
-def _of_life(life: Life, trained_s: float) -> Span:
+def _of_life(life: Incarnation, trained_s: float) -> Span:
     """The part of a node's life in which its host was to be observed: the record that was due dies with the host."""
     since_s, until_s = life.span
-    is_gone = not life.told and until_s < trained_s
+    is_gone = not life.reported and until_s < trained_s
     return Span(since_s, max(since_s, until_s - HOST_LOAD_S) if is_gone else until_s)
 
 

@@ -34,7 +34,7 @@ def missed(trial: Observed) -> Iterator[Finding]:
 
     A trial that somebody stopped, or that ended amid a recurring fault or before its first moment, is not to blame.
     """
-    alone = [each for each in trial.missed if not each.moot and not each.goes_on]
+    alone = [each for each in trial.missed if not each.no_op and not each.goes_on]
     going_on = [each for each in trial.missed if each.goes_on]
     ended = f"training ended at {quantities.seconds_text(trial.trained_s)}"
     if alone:

@@ -113,14 +113,14 @@ class Observed:
     was_stopped: bool = False
     """Whether the trial did not run to its end: somebody interrupted it, or it failed."""
 
-    def frozen_s(self, name: str, *, told: bool = False) -> float:
+    def frozen_s(self, name: str, *, reported: bool = False) -> float:
         """Seconds of training for which a node was frozen as asked; `told`: of which it lived to tell."""
-        return sum(each.span.length_s for each in self.frozen.get(name, ()) if each.is_told or not told)
+        return sum(each.span.length_s for each in self.frozen.get(name, ()) if each.is_reported or not reported)
 
     def was_done(self, node: Judged, *actions: str) -> bool:
         """Whether one of these was done to a node; a cap changed while it was away is its next incarnation's."""
         return any(
-            (done.was_done or (ACTIONS[done.record.action].by == "cap" and done.record.moot))
+            (done.was_done or (ACTIONS[done.record.action].by == "cap" and done.record.no_op))
             and done.record.target == node.name
             and done.record.action in actions
             for done in self.faults

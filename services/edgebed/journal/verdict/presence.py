@@ -47,22 +47,22 @@ class Freeze(NamedTuple):
     """A part of the training in which a node was frozen as asked."""
 
     span: Span
-    is_told: bool
+    is_reported: bool
     """Whether the node went on afterwards, and so could tell of it."""
 
 
-class Life(NamedTuple):
+class Incarnation(NamedTuple):
     """The training of one incarnation of a node."""
 
     span: Span
-    told: bool
+    reported: bool
     """Whether the node told what it measured until its end: it was not killed, nor frozen or cut off to the end."""
 
     @property
     def owed(self) -> Span:
         """The part of which the node's records are owed: what was measured last dies with the node."""
         since_s, until_s = self.span
-        lost_s = 0.0 if self.told else told_after_s(self.span.length_s) + LOOK_S
+        lost_s = 0.0 if self.reported else told_after_s(self.span.length_s) + LOOK_S
         return Span(since_s, max(since_s, until_s - lost_s))
 
 
@@ -85,7 +85,7 @@ class Presence:
             if each.was_done:
                 self.done.setdefault(each.record.target, []).append((each.t, each.record.action))
 
-    def lives(self, node: str, *also_ends: str) -> tuple[Life, ...]:
+    def lives(self, node: str, *also_ends: str) -> tuple[Incarnation, ...]:
         """A node's lives in training; one of whose states nothing is known took part all the time.
 
         `also_ends`: further states that end a life, beside those in which the node is gone.
@@ -93,7 +93,7 @@ class Presence:
         series, states = self.series, self._states.get(node, [])
         known = {state for _, state in states}
         if "running" not in known:
-            whole = Life(Span(0.0, series.trained_s), told=series.ended is not None)
+            whole = Incarnation(Span(0.0, series.trained_s), reported=series.ended is not None)
             return () if known & {"died", "missing"} else (whole,)
         events = sorted(states + self.done.get(node, []), key=lambda event: event[0])
         return tuple(_lives(events, series, (*ENDS, *ANEW, *also_ends)))
@@ -107,7 +107,7 @@ class Presence:
                 since_s = t
             elif since_s is not None and (not what or what in THAWED_BY):
                 until_s = min(t, self.series.trained_s)
-                found.append(Freeze(Span(min(since_s, until_s), until_s), is_told=what in BRINGS_BACK))
+                found.append(Freeze(Span(min(since_s, until_s), until_s), is_reported=what in BRINGS_BACK))
                 since_s = None
         return tuple(found)
 
@@ -121,7 +121,7 @@ class Presence:
         )
 
 
-def _lives(events: Iterable[tuple[float, str]], series: Series, ends: Sequence[str]) -> Iterator[Life]:
+def _lives(events: Iterable[tuple[float, str]], series: Series, ends: Sequence[str]) -> Iterator[Incarnation]:
     """Lives between a node's changes of state, and what was done to it: (t, state or action), in order."""
     since_s: float | None = None
     silent_s: float | None = None
@@ -134,17 +134,17 @@ def _lives(events: Iterable[tuple[float, str]], series: Series, ends: Sequence[s
             silent_s = None
         elif since_s is not None and what in ends:
             until_s = _last_heard_s(series, t) if what in ANEW else t
-            yield _life(since_s, until_s, silent_s, series, told=what == "stopped")
+            yield _life(since_s, until_s, silent_s, series, reported=what == "stopped")
             since_s = None
     if since_s is not None:
-        yield _life(since_s, series.trained_s, silent_s, series, told=series.ended is not None)
+        yield _life(since_s, series.trained_s, silent_s, series, reported=series.ended is not None)
 
 
-def _life(since_s: float, until_s: float, silent_s: float | None, series: Series, *, told: bool) -> Life:
+def _life(since_s: float, until_s: float, silent_s: float | None, series: Series, *, reported: bool) -> Incarnation:
     """A life, as far as it is training."""
     if silent_s is not None:
         until_s, told = min(until_s, silent_s), False
-    return Life(Span(max(0.0, since_s), max(0.0, min(until_s, series.trained_s))), told=told)
+    return Incarnation(Span(max(0.0, since_s), max(0.0, min(until_s, series.trained_s))), reported=told)
 
 
 def _last_heard_s(series: Series, before_s: float) -> float:

@@ -56,7 +56,7 @@ def told(trial: Observed) -> Iterator[Finding]:
 
 
 def _differences(trial: Observed, node: Judged) -> Iterator[Difference]:
-    for seen, own in ((life.seen, life.told) for life in trial.seen.get(node.name, ())):
+    for seen, own in ((life.seen, life.reported) for life in trial.seen.get(node.name, ())):
         if seen is None or own is None:
             continue
         if excess := _excess(own.cpu_s, seen.cpu_s, seen.cpu_error_s, CPU_S_MAX):

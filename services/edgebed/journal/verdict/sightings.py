@@ -26,7 +26,7 @@ class Sighting(NamedTuple):
     """The last line of it; of the last incarnation with what all controllers found of the node."""
     seen: records.Seen | None = None
     """The last line that covers the time of an account of the node's own."""
-    told: records.Usage | None = None
+    reported: records.Usage | None = None
     """The node's own account of the time that `seen` covers."""
     watches: tuple[Watch, ...] = ()
     """The node as each controller of the trial saw it; only of the last incarnation."""

@@ -44,7 +44,7 @@ def stopped(trial: Observed) -> Iterator[Finding]:
 
 def _unasked_s(trial: Observed, node: Judged) -> float | None:
     """Seconds for which a node stood still unasked; None: too few to count, or not known."""
-    told_s = (node.row.stopped_s or 0.0) - trial.frozen_s(node.name, told=True)
+    told_s = (node.row.stopped_s or 0.0) - trial.frozen_s(node.name, reported=True)
     still_s = max(told_s, _seen_s(trial, node) - trial.frozen_s(node.name))
     return still_s if still_s > max(STOPPED_MIN_S, STOPPED_MAX * _time_s(trial, node)) else None
 

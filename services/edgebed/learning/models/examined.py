@@ -113,7 +113,7 @@ def examine(name: str, input_shape: tuple[int, ...]) -> Examination:
         flop=anatomy.gradient_operations(task),
         activations=footprint.activation_bytes(task),
         constants=footprint.constant_bytes(task),
-        tensors=tuple((each.name, each.shape, int(each.kept)) for each in tensors),
+        tensors=tuple((each.name, each.shape, int(each.is_buffer)) for each in tensors),
     )
 
 

@@ -134,7 +134,7 @@ def build_for(task: Task, *, with_weights: bool = False) -> nn.Module:
     ScenarioError where its tensors are others than when the layout was made.
     """
     model = build(task.model, task.input_shape, task.classes, task.python_path, task.sizes, with_weights=with_weights)
-    weights.hold_constant(model, {tensor.name for tensor in task.layout if tensor.kept})
+    weights.hold_constant(model, {tensor.name for tensor in task.layout if tensor.is_buffer})
     found = [(each.name, tuple(each.tensor.shape)) for each in weights.trained(model)]
     if found != [(tensor.name, tensor.shape) for tensor in task.layout]:
         raise ScenarioError(

@@ -274,7 +274,7 @@ def _fault(record: records.Fault) -> str:
         f"{record.action} {record.change}".rstrip() + f" of {record.target} ({record.name})",
         record.trigger,
         _if(record.problem, f"could not be done: {record.problem}"),
-        _if(record.moot, f"nothing to do: {record.moot}"),
+        _if(record.no_op, f"nothing to do: {record.no_op}"),
     )
 
 

@@ -12,7 +12,7 @@ from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
 from edgebed.reports.run.faults_text import accounting_line, faults_line, links_changed
 from edgebed.reports.run.shards_text import shards_text
-from edgebed.reports.run.sketch import headline_chart
+from edgebed.reports.run.text_chart_of_run import headline_chart
 from edgebed.reports.run.traffic_text import traffic_lines
 from edgebed.reports.run.trial_measures import most_frequent_of, results_grid
 from edgebed.reports.writing.page import Notes, Paragraph, Part, Section, Shade, Sketch, Span, legend, shaded

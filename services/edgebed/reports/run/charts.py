@@ -18,7 +18,7 @@ from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import updates_text
 from edgebed.journal.series import Evaluations, Floats, Ints, Series, Updates
 from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of
-from edgebed.reports.writing.drawing import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
+from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
 
 RATE_BINS = 40
 ROOM = 1.08

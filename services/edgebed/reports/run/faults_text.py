@@ -128,8 +128,8 @@ def faults_line(trial: TrialSummary, faults: Sequence[TimedFault]) -> str | None
         parts.append("back at once" if max(back_s) < AT_ONCE_S else f"back within {seconds_text(max(back_s))}")
     if away := _longest_away(trial, faults):
         parts.append(f"longest away: {', '.join(f'{node} {text}' for node, text in away)}")
-    moot = sum(bool(done.record.moot) for done in faults)
-    parts += [f"{moot:,} had nothing to do"] if moot else []
+    no_op = sum(bool(done.record.no_op) for done in faults)
+    parts += [f"{no_op:,} had nothing to do"] if no_op else []
     parts += [f"{trial.faults_failed:,} could not be done"] if trial.faults_failed else []
     parts += [f"{trial.faults_missed:,} did not happen"] if trial.faults_missed else []
     return f"faults: {'; '.join(parts)}"
@@ -165,7 +165,7 @@ def fault_rows(faults: Sequence[TimedFault], missed: Sequence[Missed] = ()) -> I
         )
     entries: dict[tuple[str, str, str], list[Missed]] = {}
     for each in missed:
-        entries.setdefault((each.fault.name, each.begins_with.action, each.moot), []).append(each)
+        entries.setdefault((each.fault.name, each.begins_with.action, each.no_op), []).append(each)
     yield from map(_missed_row, entries.values())
 
 
@@ -177,7 +177,7 @@ def _missed_row(entry: Sequence[Missed]) -> tuple[str, ...]:
         f"{first.begins_with.action} {change_text(first.begins_with)}".rstrip(),
         _names_text(dict.fromkeys(each.fault.node for each in entry)),
         UNMEASURED if trigger.at_s is None else seconds_text(trigger.at_s),
-        f"did not happen{times}" + (f": {first.moot}" if first.moot else ""),
+        f"did not happen{times}" + (f": {first.no_op}" if first.no_op else ""),
         "",
         "",
         trigger_text(trigger, trigger.step),
@@ -206,7 +206,7 @@ def delay_text(delay_s: float) -> str:
 def _asked(done: TimedFault) -> tuple[float, str, str, str, str, str]:
     """A key that is the same for faults shown together."""
     record = done.record
-    return (done.asked_t, record.name, record.action, record.change, record.problem, record.moot)
+    return (done.asked_t, record.name, record.action, record.change, record.problem, record.no_op)
 
 
 def _names_text(nodes: Iterable[str]) -> str:
@@ -219,8 +219,8 @@ def _done_text(alike: Sequence[TimedFault]) -> str:
     record = alike[0].record
     if record.problem:
         return f"could not be done: {record.problem}"
-    if record.moot:
-        return f"nothing to do: {record.moot}"
+    if record.no_op:
+        return f"nothing to do: {record.no_op}"
     return delay_text(max(done.delay_s for done in alike))
 
 

@@ -32,7 +32,6 @@ from edgebed.journal.summary import Expectation, TrialSummary
 from edgebed.planning.virtual_time import speed_text
 from edgebed.reports.run import trial_charts
 from edgebed.reports.run.answer import answer_lines
-from edgebed.reports.run.busy_chart import BUSY_LEGEND, busy_chart
 from edgebed.reports.run.charts import charts_of
 from edgebed.reports.run.conditions_text import condition_parts, remarks_of
 from edgebed.reports.run.faults_text import (
@@ -47,9 +46,10 @@ from edgebed.reports.run.faults_text import (
     faults_line,
 )
 from edgebed.reports.run.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
+from edgebed.reports.run.step_breakdown_chart import BUSY_LEGEND, busy_chart
 from edgebed.reports.run.traffic_text import byte_rows, bytes_by_kind
 from edgebed.reports.run.trial_measures import measures_grid, most_frequent_of
-from edgebed.reports.writing.drawing import Chart
+from edgebed.reports.writing.figures import Chart
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.page import (
     Bars,

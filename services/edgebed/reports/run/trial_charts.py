@@ -13,7 +13,7 @@ from edgebed.core.quantities import count_text, rate_text
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.measured import NodeConditions
 from edgebed.reports.run.charts import AXES
-from edgebed.reports.writing.drawing import INK, MARKERS, PALETTE, SIZE, Chart, percent_axis
+from edgebed.reports.writing.figures import INK, MARKERS, PALETTE, SIZE, Chart, percent_axis
 
 ROWS_MAX = 24
 """Rows of the chart of nodes; nodes to which nothing happened share a row for each class."""

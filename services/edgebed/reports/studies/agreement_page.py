@@ -10,10 +10,10 @@ from edgebed.journal.series import Series
 from edgebed.reports.run.charts import staleness
 from edgebed.reports.studies.agreement_tables import grids, how_to_read, title_of, verdict_text
 from edgebed.reports.studies.curves import BAND, curves_chart
-from edgebed.reports.writing.drawing import Chart
+from edgebed.reports.writing.figures import Chart
 from edgebed.reports.writing.page import Figures, Listing, Notes, Page, Paragraph, Part, Section, Shade, Span, shaded
-from edgebed.studies.agreement.agreeing import Agreements
 from edgebed.studies.agreement.agreement import Agreement, Verdict
+from edgebed.studies.agreement.run_agreement import Agreements
 from edgebed.studies.arms import Arm
 
 SHADES: Mapping[Verdict, Shade] = {"agrees": "good", "differs": "bad", "too few seeds to tell": "unknown"}

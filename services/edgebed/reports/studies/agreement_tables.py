@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Sequence
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import bytes_text, count_text, number_text
 from edgebed.reports.writing.page import Grid
-from edgebed.studies.agreement.agreeing import Agreements
 from edgebed.studies.agreement.agreement import (  # fmt: skip
     NEGLIGIBLE_BYTES,
     NEGLIGIBLE_STALENESS,
@@ -15,6 +14,7 @@ from edgebed.studies.agreement.agreement import (  # fmt: skip
     Judgement,
     Version,
 )
+from edgebed.studies.agreement.run_agreement import Agreements
 from edgebed.studies.statistics import ConfidenceInterval
 
 ROWS_MAX = 13

@@ -8,7 +8,7 @@ from edgebed.reports.run.answer import Cost, costs_text, firsts_text
 from edgebed.reports.run.charts import with_most_frequent
 from edgebed.reports.studies.comparison_tables import grids, how_to_read, trials_grid
 from edgebed.reports.studies.curves import BAND, Over, curves_chart
-from edgebed.reports.writing.drawing import Chart
+from edgebed.reports.writing.figures import Chart
 from edgebed.reports.writing.page import Figures, Grid, Listing, Notes, Page, Paragraph, Section, Span, legend, shaded
 from edgebed.running.results import Run
 from edgebed.studies.arms import Arm

@@ -15,7 +15,7 @@ from edgebed.core.measures.task import TaskMeasure
 from edgebed.journal.series import Evaluations, Floats, Series
 from edgebed.reports.run.charts import AXES, ExamplesPerUpdate, bytes_of, bytes_scale, value_axis
 from edgebed.reports.run.trial_measures import headline_of
-from edgebed.reports.writing.drawing import Chart, line_style, percent_axis
+from edgebed.reports.writing.figures import Chart, line_style, percent_axis
 from edgebed.studies.measures import moving_average
 
 BAND = (

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from edgebed.reports.writing.page import Notes, Paragraph, Part, Span
-from edgebed.studies.host.examining import Finding
+from edgebed.studies.host.doctor import Finding
 
 SUBJECT = 14
 """Columns of the name of a thing."""

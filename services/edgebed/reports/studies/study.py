@@ -31,12 +31,12 @@ from edgebed.scenario.load import load_scenario
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.scenario.shipped import scenario_file
 from edgebed.scenario.source import from_plain, yaml_text
-from edgebed.studies.agreement.agreeing import Agreements, arms_by_trial, judge, run_all
+from edgebed.studies.agreement.run_agreement import Agreements, arms_by_trial, judge, run_all
 from edgebed.studies.arms import gather
 from edgebed.studies.cells.cells import CellRun, PaperCells, Size, check_rows, size_of
+from edgebed.studies.cells.parallel import executing
 from edgebed.studies.cells.result_cache import FILE, ResultCache
 from edgebed.studies.cells.running_cells import CellRunner
-from edgebed.studies.cells.spreading import executing
 from edgebed.studies.comparison.comparison import Comparison, compare_arms
 from edgebed.studies.papers.registry import find_paper, papers
 from edgebed.studies.reproduction import analytic_rows
@@ -44,7 +44,7 @@ from edgebed.studies.reproduction.budget import Candidate, PaperRuns, candidates
 from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
 from edgebed.studies.sweep.costs import FILE as COSTS
 from edgebed.studies.sweep.points import read_points, sweep_command
-from edgebed.studies.sweep.swept import SweepResult, evaluate_sweep
+from edgebed.studies.sweep.sweep_result import SweepResult, evaluate_sweep
 from edgebed.studies.sweep.timing import measured
 
 R = TypeVar("R")
@@ -75,7 +75,7 @@ class Study(Generic[R]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means:
+class RunOptions:
     """How a study runs what is missing."""
 
     resume: bool = False
@@ -129,7 +129,7 @@ def reproduce(
     output: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
-    means: Means | None = None,
+    run_options: RunOptions | None = None,
 ) -> Study[Reproduction]:
     """Reproduce a paper's rows, all or those named, and write the page into `output`.
 
@@ -142,25 +142,25 @@ def reproduce(
         output: the page's folder (default: `reproductions` in the folder of runs).
         jobs: number of simulated runs that are made at a time.
         executor: makes as many at a time as it likes, e.g. `distributed.Client(address).get_executor()`.
-        means: how missing runs are made, and where runs are.
+        run_options: how missing runs are made, and where runs are.
 
     Raises ScenarioError for what is wrong with these, before anything runs.
 
     Example:
-        edgebed.reproduce("hardy2017", scale=0.02, means=edgebed.Means(resume=True)).page
+        edgebed.reproduce("hardy2017", scale=0.02, run_options=edgebed.RunOptions(resume=True)).page
     """
-    means = means or Means()
-    asked = _paper_runs(paper, rows, size_of(scale, seeds, first_seed), output, means, writes=True)
-    return _reproduced(asked, asked.wanted, means, jobs, executor)
+    run_options = run_options or RunOptions()
+    asked = _paper_runs(paper, rows, size_of(scale, seeds, first_seed), output, run_options, writes=True)
+    return _reproduced(asked, asked.wanted, run_options, jobs, executor)
 
 
 def _paper_runs(
-    name: str, rows: Sequence[str], size: Size, output: str | Path | None, means: Means, *, writes: bool
+    name: str, rows: Sequence[str], size: Size, output: str | Path | None, run_options: RunOptions, *, writes: bool
 ) -> PaperRuns:
     """Return what is asked of a paper, and what is kept of its runs; its folder is made if anything is written."""
     declared = find_paper(name)
     chosen = check_rows(declared, rows)
-    folder = folder_of(output, means.root / "reproductions")
+    folder = folder_of(output, run_options.root / "reproductions")
     # before hours of training, not after
     beside = make_folder(folder, declared.name) if writes else folder / declared.name
     cells = PaperCells(declared)
@@ -168,17 +168,17 @@ def _paper_runs(
 
 
 def _reproduced(
-    asked: PaperRuns, wanted: Sequence[CellRun], means: Means, jobs: int, executor: Executor | None
+    asked: PaperRuns, wanted: Sequence[CellRun], run_options: RunOptions, jobs: int, executor: Executor | None
 ) -> Study[Reproduction]:
     """Make what is wanted and missing, evaluate all rows, and write the page."""
     declared, cache, beside = asked.cells.paper, asked.cache, asked.cache.path.parent
     computed = analytic_rows.AnalyticRows(declared, beside / analytic_rows.FILE)
     problems: tuple[str, ...] = ()
-    if means.run:
-        problems = tuple(computed.compute(asked.rows, means.tell, resume=means.resume))
-        problems += means.run_cells(asked.cells, wanted, cache, jobs, executor)
+    if run_options.run:
+        problems = tuple(computed.compute(asked.rows, run_options.tell, resume=run_options.resume))
+        problems += run_options.run_cells(asked.cells, wanted, cache, jobs, executor)
     result, curves = evaluate(
-        asked.cells, means.root, cache, asked.rows, asked.size, means.tell, asked.name, computed.values
+        asked.cells, run_options.root, cache, asked.rows, asked.size, run_options.tell, asked.name, computed.values
     )
     cache.write()
     view = reproduction_page(declared, result, curves, asked.rows)
@@ -196,36 +196,40 @@ def reproduce_within(
     output: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
-    means: Means | None = None,
+    run_options: RunOptions | None = None,
 ) -> list[Study[Reproduction]]:
     """Make those missing runs of the papers that decide most rows in `budget_s` seconds on `jobs` cores.
 
     With an `executor`, `jobs` is how many it runs at a time. What there is counts. The other arguments and the errors
     are those of `reproduce`; a page is written for each paper.
     """
-    means, size = replace(means or Means(), resume=True), size_of(scale, seeds, first_seed)
-    asked = [_paper_runs(name, rows, size, output, means, writes=True) for name in names]
-    missing = candidates(asked, means.root, means.tell)
+    run_options, size = replace(run_options or RunOptions(), resume=True), size_of(scale, seeds, first_seed)
+    asked = [_paper_runs(name, rows, size, output, run_options, writes=True) for name in names]
+    missing = candidates(asked, run_options.root, run_options.tell)
     chosen = within(missing, budget_s, jobs)
     count = sum(len(runs) for runs in chosen.values())
-    means.tell(f"{count} of {count_text(len(missing), 'missing run')} chosen for {seconds_text(budget_s)}")
+    run_options.tell(f"{count} of {count_text(len(missing), 'missing run')} chosen for {seconds_text(budget_s)}")
     at_a_time = jobs if executor is None else 1  # an executor decides itself
-    return [_reproduced(each, chosen.get(each.name, ()), means, at_a_time, executor) for each in asked]
+    return [_reproduced(each, chosen.get(each.name, ()), run_options, at_a_time, executor) for each in asked]
 
 
 def reproduce_all(
-    *, output: str | Path | None = None, means: Means | None = None, budget_s: float | None = None, **options: Any
+    *,
+    output: str | Path | None = None,
+    run_options: RunOptions | None = None,
+    budget_s: float | None = None,
+    **options: Any,
 ) -> list[Study[Reproduction]]:
     """Reproduce every paper there is, and write a front page and an artifact appendix beside their pages.
 
     `budget_s` is that of `reproduce_within`, `options` are those of `reproduce`.
     """
-    means, names = means or Means(), list(papers())
+    run_options, names = run_options or RunOptions(), list(papers())
     if budget_s is None:
-        studies = [reproduce(name, output=output, means=means, **options) for name in names]
+        studies = [reproduce(name, output=output, run_options=run_options, **options) for name in names]
     else:
-        studies = reproduce_within(budget_s, names, output=output, means=means, **options)
-    folder = folder_of(output, means.root / "reproductions")
+        studies = reproduce_within(budget_s, names, output=output, run_options=run_options, **options)
+    folder = folder_of(output, run_options.root / "reproductions")
     reproduced = [
         Reproduced(find_paper(name), study.result, study.view) for name, study in zip(names, studies, strict=True)
     ]
@@ -237,11 +241,11 @@ def reproduce_all(
 
 
 def missing_runs(
-    names: Sequence[str], *, rows: Sequence[str], size: Size, output: str | Path | None, means: Means
+    names: Sequence[str], *, rows: Sequence[str], size: Size, output: str | Path | None, run_options: RunOptions
 ) -> list[Candidate]:
     """Return the runs that the rows of these papers lack, those that decide most in a second first."""
-    asked = [_paper_runs(name, rows, size, output, means, writes=False) for name in names]
-    return candidates(asked, means.root, means.tell)
+    asked = [_paper_runs(name, rows, size, output, run_options, writes=False) for name in names]
+    return candidates(asked, run_options.root, run_options.tell)
 
 
 def sweep(
@@ -251,7 +255,7 @@ def sweep(
     output: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
-    means: Means | None = None,
+    run_options: RunOptions | None = None,
 ) -> Study[SweepResult]:
     """Run every method at every point of the scenario's section `sweep`, and write the page into `output`.
 
@@ -260,26 +264,26 @@ def sweep(
             is kept as `NAME/scenario.yaml` beside the page, so that the sweep can be resumed.
         set: overrides, as for `edgebed.run`. A model or data of a notebook is refused: a sweep keeps its results.
         output: the page's folder (default: `sweeps` in the folder of runs).
-        jobs, executor, means: as for `edgebed.reproduce`.
+        jobs, executor, run_options: as for `edgebed.reproduce`.
 
     Raises ScenarioError where the scenario has no such section or is wrong, before anything runs.
 
     Example:
         edgebed.sweep("uplinks.yaml", set={"sweep.seeds": 3}).result
     """
-    means = means or Means()
+    run_options = run_options or RunOptions()
     sets = options_of(set)
-    folder = folder_of(output, means.root / "sweeps")
+    folder = folder_of(output, run_options.root / "sweeps")
     points = read_points(
         _kept(scenario, sets, folder) if isinstance(scenario, Mapping) else scenario_file(scenario), sets
     )
     refuse_objects(points.scenario, ("model", "loss", "data"), WHY_NO_OBJECTS)
     charts = make_folder(folder, points.scenario.name)  # before hours of training, not after
-    keep = means.resume or not means.run
-    costs, cells = measured(points, charts / COSTS, means.tell, keep=keep, measure=means.run)
+    keep = run_options.resume or not run_options.run
+    costs, cells = measured(points, charts / COSTS, run_options.tell, keep=keep, measure=run_options.run)
     cache = ResultCache(cells, charts / FILE)
-    problems = means.run_cells(cells, points.runs, cache, jobs, executor) if means.run else ()
-    result = evaluate_sweep(points, cells, means.root, cache, costs, means.tell)
+    problems = run_options.run_cells(cells, points.runs, cache, jobs, executor) if run_options.run else ()
+    result = evaluate_sweep(points, cells, run_options.root, cache, costs, run_options.tell)
     cache.keep_only(points.runs)
     cache.write()
     view = sweep_page(result, sweep_command(points, sets))

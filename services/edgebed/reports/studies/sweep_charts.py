@@ -13,9 +13,9 @@ from matplotlib.patches import Rectangle
 
 from edgebed.core.quantities import factor_text, seconds_text
 from edgebed.reports.studies.sweep_curves import where_text
-from edgebed.reports.writing.drawing import INK, PALETTE, Chart
+from edgebed.reports.writing.figures import INK, PALETTE, Chart
 from edgebed.studies.sweep.points import Axis, axes_of
-from edgebed.studies.sweep.swept import SweepResult, WinAt
+from edgebed.studies.sweep.sweep_result import SweepResult, WinAt
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 HATCHES = ("", "//", "..", "xx")

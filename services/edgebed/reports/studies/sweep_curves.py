@@ -12,9 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.axis import XAxis, YAxis
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from edgebed.reports.writing.drawing import PALETTE, Chart, bytes_axis, line_style, time_axis
+from edgebed.reports.writing.figures import PALETTE, Chart, bytes_axis, line_style, time_axis
 from edgebed.studies.sweep.points import Axis, axes_of
-from edgebed.studies.sweep.swept import PointResult, SweepResult
+from edgebed.studies.sweep.sweep_result import PointResult, SweepResult
 from edgebed.studies.sweep.winners import Spread
 
 NOWHERE = Spread(mean=math.nan, low=math.nan, high=math.nan)

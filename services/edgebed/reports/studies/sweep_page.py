@@ -29,7 +29,7 @@ from edgebed.reports.writing.page import (
 )
 from edgebed.studies.statistics import CONFIDENCE
 from edgebed.studies.sweep.points import axes_of
-from edgebed.studies.sweep.swept import SweepResult
+from edgebed.studies.sweep.sweep_result import SweepResult
 from edgebed.studies.sweep.winners import Win
 
 COUNTED = """\

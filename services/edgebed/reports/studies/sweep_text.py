@@ -15,7 +15,7 @@ from edgebed.core.quantities import (
 )
 from edgebed.reports.writing.page import Grid
 from edgebed.studies.sweep.points import axes_of
-from edgebed.studies.sweep.swept import BreakEvenResult, PointResult, SweepResult
+from edgebed.studies.sweep.sweep_result import BreakEvenResult, PointResult, SweepResult
 from edgebed.studies.sweep.winners import Spread, Win
 
 TEXTS = {

@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from edgebed.reports.writing.chart_data import POINTS_MAX
-from edgebed.reports.writing.drawing import PALETTE, SIZE, Chart
+from edgebed.reports.writing.figures import PALETTE, SIZE, Chart
 from edgebed.reports.writing.page import SHADES, Bars, Page, Span, Text, grids_in, plain, shade_of, shown, spans
 
 SHORT_MAX = 16

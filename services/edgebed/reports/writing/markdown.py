@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.journal.run_folder import write_atomically
-from edgebed.reports.writing.drawing import Chart
+from edgebed.reports.writing.figures import Chart
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.page import (
     Bars,

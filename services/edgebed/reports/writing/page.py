@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 from edgebed.core.quantities import UNMEASURED
 
 if TYPE_CHECKING:
-    from edgebed.reports.writing.drawing import Chart
+    from edgebed.reports.writing.figures import Chart
 
 Shade = Literal["good", "bad", "unknown", "quiet"]
 Mark = Literal["code", "strong", "emphasis"] | Shade

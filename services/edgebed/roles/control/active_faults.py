@@ -9,7 +9,7 @@ from edgebed.core.actions import ACTIONS, KILLS, Action
 from edgebed.core.plan import Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.roles.control.members import Member, State
-from edgebed.roles.control.to_come import Cause
+from edgebed.roles.control.pending_actions import FaultCause
 
 BY_HAND = "by hand"
 INSTANT_S = 1e-3  # no real node is launched twice in a millisecond
@@ -35,7 +35,7 @@ class ActiveFaults(msgspec.Struct):
     """CPU cap of the node, if not as planned."""
     ending: bool = False
     """Whether the node is being killed."""
-    launch: Cause | None = None
+    launch: FaultCause | None = None
     """Why the node is to be launched when it has ended."""
     instant_s: float = -math.inf
     """When the instant began in which the node was launched last."""
@@ -49,7 +49,7 @@ class ActiveFaults(msgspec.Struct):
         """What of the node is not as planned."""
         return Deviation(self.change, self.cpus)
 
-    def moot(self, injection: Injection, member: Member, overlap: str = "") -> str:
+    def no_op(self, injection: Injection, member: Member, overlap: str = "") -> str:
         """Say why there is nothing to do; empty if there is. `overlap`: why the step takes no doing by itself."""
         if injection.action == "launch":
             return f"it is {member.state}" if member.is_there or member.state is State.EXPECTED else ""
@@ -60,7 +60,7 @@ class ActiveFaults(msgspec.Struct):
         later = f"; {overlap or 'its next life will be so'}" if ACTIONS[injection.action].outlasts else ""
         return f"it is not there ({member.state}){later}"
 
-    def note(self, cause: Cause, injection: Injection) -> str:
+    def note(self, cause: FaultCause, injection: Injection) -> str:
         """Note that a step is done; say why it takes no doing, empty if it does."""
         match injection.action:
             case "freeze":
@@ -89,7 +89,7 @@ class ActiveFaults(msgspec.Struct):
             "restart take time (`delay`, `restart_delay`, `restart_time`), or the fault happen less often"
         )
 
-    def take_back(self, cause: Cause, injection: Injection, before: Deviation) -> list[Injection]:
+    def take_back(self, cause: FaultCause, injection: Injection, before: Deviation) -> list[Injection]:
         """Note that a step could not be done; return what holds instead, for nodes that were told of it."""
         node = injection.node
         self.ending &= injection.action not in KILLS
@@ -105,7 +105,7 @@ class ActiveFaults(msgspec.Struct):
                 return [Injection(node=node, action="cpus", cpus=self.cpus)]
         return []
 
-    def end(self) -> Cause | None:
+    def end(self) -> FaultCause | None:
         """Note that the node has ended; return why it is to be launched, None if it is not."""
         self.frozen_by.clear()
         self.ending = False
@@ -145,7 +145,7 @@ def _hold(holders: set[str], name: str, state: str) -> str:
     return f"it is {state} already" if held else ""
 
 
-def _let_go(holders: set[str], cause: Cause, state: str) -> str:
+def _let_go(holders: set[str], cause: FaultCause, state: str) -> str:
     if not holders:
         return f"it is not {state}"
     if cause.name == BY_HAND or cause.undoes_all:

@@ -13,7 +13,7 @@ from edgebed.core.plan import Injection, Plan
 from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.control.fault_schedule import FaultSchedule
 from edgebed.roles.control.injector import Injector
-from edgebed.roles.control.to_come import ON_FAILURE, Cause, PendingActions
+from edgebed.roles.control.pending_actions import ON_FAILURE, FaultCause, PendingActions
 from edgebed.roles.events import Effect, Wake
 from edgebed.wire import messages
 
@@ -31,7 +31,7 @@ class Director:
         self.schedule = FaultSchedule(plan)
         self.steps = PendingActions[str]()
         """Steps to come by the token of a Wake: what is due then."""
-        self.absences: dict[tuple[str, str], tuple[Cause, Injection]] = {}
+        self.absences: dict[tuple[str, str], tuple[FaultCause, Injection]] = {}
         """Freezes and kills that were not over when the trial broke off, by node and name of the fault."""
         self.count = 0
 
@@ -39,7 +39,7 @@ class Director:
 
     def began(self, began_s: float, now: float) -> list[Effect]:
         """Begin what the plan does at a time, now that training began, but for what has been done."""
-        again = [(Cause(cause.name, AGAIN, now), step) for cause, step in self.absences.values()]
+        again = [(FaultCause(cause.name, AGAIN, now), step) for cause, step in self.absences.values()]
         self.absences = {}
         return self._follow([*again, *self.schedule.timed(began_s)], now)
 
@@ -58,15 +58,15 @@ class Director:
         come still comes.
         """
         done = self.schedule.resume(passed_s, updates, triggered_s)
-        known = self.injector.worlds
-        done += [(Cause(BY_HAND, BY_HAND, asked_s), step) for asked_s, step in by_hand if step.node in known]
+        known = self.injector.active_faults
+        done += [(FaultCause(BY_HAND, BY_HAND, asked_s), step) for asked_s, step in by_hand if step.node in known]
         for cause, step in sorted(done, key=lambda each: each[0].asked_s):
             if ACTIONS[step.action].outlasts:
-                self.injector.worlds[step.node].note(cause, step)
+                self.injector.active_faults[step.node].note(cause, step)
             elif self.plan.on_failure != "restart":  # the policy brings back whoever is away
                 self._note_absence(cause, step)
 
-    def _note_absence(self, cause: Cause, step: Injection) -> None:
+    def _note_absence(self, cause: FaultCause, step: Injection) -> None:
         """Note a step that was done before the trial broke off: whether a node is away by it, or no longer is."""
         own = {key: each for key, each in self.absences.items() if key[0] == step.node}
         is_dead = any(done.action in KILLS for _, done in own.values())
@@ -100,8 +100,8 @@ class Director:
                 self.steps.pop(token)
 
     def _brings_back(self, injection: Injection) -> bool:
-        world, member = self.injector.worlds[injection.node], self.injector.members[injection.node]
-        is_away = {"launch": world.ending or not member.is_there, "thaw": world.frozen_by, "heal": world.cut_by}
+        active, member = self.injector.active_faults[injection.node], self.injector.members[injection.node]
+        is_away = {"launch": active.ending or not member.is_there, "thaw": active.frozen_by, "heal": active.cut_by}
         return bool(is_away.get(injection.action))
 
     def restart(self, node: str, now: float) -> list[Effect]:
@@ -109,14 +109,14 @@ class Director:
         if self._is_away(node, now):
             return []
         due_s = now + self.plan.restart_delay_s
-        return self._later(Cause(ON_FAILURE, "it died", due_s, begun_s=now), Injection(node=node, action="launch"))
+        return self._later(FaultCause(ON_FAILURE, "it died", due_s, begun_s=now), Injection(node=node, action="launch"))
 
     def kill(self, node: str, now: float) -> list[Effect]:
         """End a node that does not answer, so that the policy can launch it."""
-        cause = Cause(ON_FAILURE, "it did not answer", now)
+        cause = FaultCause(ON_FAILURE, "it did not answer", now)
         return self.injector.ask(cause, Injection(node=node, action="kill"), now)
 
-    def _follow(self, steps: Iterable[tuple[Cause, Injection]], now: float) -> list[Effect]:
+    def _follow(self, steps: Iterable[tuple[FaultCause, Injection]], now: float) -> list[Effect]:
         """Do what is due, and schedule the rest."""
         effects: list[Effect] = []
         for cause, injection in steps:
@@ -124,7 +124,7 @@ class Director:
             effects += self.injector.ask(cause, injection, now) if is_due else self._later(cause, injection)
         return effects
 
-    def _later(self, cause: Cause, injection: Injection) -> list[Effect]:
+    def _later(self, cause: FaultCause, injection: Injection) -> list[Effect]:
         self.count += 1
         token = f"{TOKEN}{self.count}"
         self.steps.add(token, cause, injection)
@@ -146,14 +146,14 @@ class Director:
 
         A policy of restarting undoes a freeze: it finds that the node sends no heartbeats.
         """
-        world, is_restarted = self.injector.worlds[node], self.plan.on_failure == "restart"
-        frozen = BY_HAND not in world.frozen_by and not is_restarted and not self.is_thawed(node)
-        cut = BY_HAND not in world.cut_by and not self.steps.is_undone(node, "heal", world.cut_by)
+        active, is_restarted = self.injector.active_faults[node], self.plan.on_failure == "restart"
+        frozen = BY_HAND not in active.frozen_by and not is_restarted and not self.is_thawed(node)
+        cut = BY_HAND not in active.cut_by and not self.steps.is_undone(node, "heal", active.cut_by)
         return frozen or cut
 
     def is_thawed(self, node: str) -> bool:
         """Whether all that freezes a node, if anything does, ends by the plan."""
-        return self.steps.is_undone(node, "thaw", self.injector.worlds[node].frozen_by)
+        return self.steps.is_undone(node, "thaw", self.injector.active_faults[node].frozen_by)
 
     def is_pausing(self, node: str) -> bool:
         """Whether a node is frozen, and goes on by the plan."""
@@ -162,7 +162,7 @@ class Director:
 
     def is_frozen(self, node: str) -> bool:
         """Whether a node has been frozen and not thawed."""
-        return bool(self.injector.worlds[node].frozen_by)
+        return bool(self.injector.active_faults[node].frozen_by)
 
     def returns_s(self, node: str, action: Action) -> float | None:
         """Return when `action`, which brings the node back, is due at the latest; None if it is not to come."""

@@ -6,10 +6,10 @@ from operator import itemgetter
 from edgebed.core.actions import UNDOES
 from edgebed.core.plan import Injection, Plan
 from edgebed.roles.control.fault_text import trigger_text
-from edgebed.roles.control.to_come import Cause
+from edgebed.roles.control.pending_actions import FaultCause
 from edgebed.wire.messages import Reached
 
-Steps = Iterator[tuple[Cause, Injection]]
+Steps = Iterator[tuple[FaultCause, Injection]]
 """Steps of faults that are triggered; `asked_s` of the cause is when each is due."""
 
 
@@ -37,7 +37,7 @@ class FaultSchedule:
 
     def resume(
         self, passed_s: float, updates: int, triggered_s: Mapping[tuple[str, str], float]
-    ) -> list[tuple[Cause, Injection]]:
+    ) -> list[tuple[FaultCause, Injection]]:
         """Note what has been triggered before the trial was resumed; return the steps that were done, in order."""
         self.passed_s = passed_s
         self.by_update = [due for due in self.by_update if due[0] > updates]
@@ -80,6 +80,6 @@ class FaultSchedule:
             undoes_all = k == 0 and step.injection.action in UNDOES
             begun_s = at_s if k else None
             yield (
-                Cause(fault.name, text, at_s + step.after_s, waiting, undoes_all=undoes_all, begun_s=begun_s),
+                FaultCause(fault.name, text, at_s + step.after_s, waiting, undoes_all=undoes_all, begun_s=begun_s),
                 step.injection,
             )

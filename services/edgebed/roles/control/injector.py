@@ -1,6 +1,6 @@
 """What is done to nodes on purpose, and what came of it: the hands of the director, and of the user.
 
-    ask --moot, impossible-------------> record `fault`
+    ask --no_op, impossible-------------> record `fault`
         --> ApplyInjection … Injected -> record `fault`
 
 A node can be cut, or frozen, by several faults at once: it is healed, or thawed, when the last of them is over. What is
@@ -14,8 +14,8 @@ from edgebed.roles.control.active_faults import BY_HAND, ActiveFaults, Deviation
 from edgebed.roles.control.fault_text import change_text
 from edgebed.roles.control.members import Member, Members, State
 from edgebed.roles.control.name import NAME
+from edgebed.roles.control.pending_actions import FaultCause, PendingActions
 from edgebed.roles.control.tickets import Tickets
-from edgebed.roles.control.to_come import Cause, PendingActions
 from edgebed.roles.events import ApplyInjection, CommandReceived, Effect, Injected, Journal
 from edgebed.wire import messages
 
@@ -26,7 +26,7 @@ class Injector:
     def __init__(self, plan: Plan, members: Members) -> None:
         self.members = members
         self.neighbours = plan.neighbours()
-        self.worlds = {node.node: ActiveFaults() for node in plan.nodes}
+        self.active_faults = {node.node: ActiveFaults() for node in plan.nodes}
         self.asked = PendingActions[int]()
         """Steps under way by the number of the effect that asks for them."""
         self.before: dict[int, Deviation] = {}
@@ -36,80 +36,82 @@ class Injector:
         self.tickets = Tickets()
         self.count = 0
 
-    def ask(self, cause: Cause, injection: Injection, now: float) -> list[Effect]:
+    def ask(self, cause: FaultCause, injection: Injection, now: float) -> list[Effect]:
         """Have a step done, or say why there is nothing to do."""
-        member, world = self.members[injection.node], self.worlds[injection.node]
+        member, active = self.members[injection.node], self.active_faults[injection.node]
         problem = impossible(injection, member)
         if problem:
             return self._settle(cause, injection, problem=problem)
-        if injection.action == "launch" and world.launch and member.is_there:
-            return self._settle(cause, injection, moot="it is to be launched already")
-        if injection.action == "launch" and world.ending and member.is_there:
-            world.launch = cause
+        if injection.action == "launch" and active.launch and member.is_there:
+            return self._settle(cause, injection, no_op="it is to be launched already")
+        if injection.action == "launch" and active.ending and member.is_there:
+            active.launch = cause
             return []
-        before, overlap = world.changed, ""
+        before, overlap = active.changed, ""
         if member.is_there or ACTIONS[injection.action].outlasts:
-            overlap = world.note(cause, injection)
+            overlap = active.note(cause, injection)
             if not member.is_there:
-                world.missed.add(injection.action)
-        if moot := world.moot(injection, member, overlap):
-            return self._settle(cause, injection, moot=moot)
-        if injection.action == "launch" and (problem := world.launched(now)):
+                active.missed.add(injection.action)
+        if no_op := active.no_op(injection, member, overlap):
+            return self._settle(cause, injection, no_op=no_op)
+        if injection.action == "launch" and (problem := active.launched(now)):
             self.endless = f"{cause.name} does not end: {injection.node}: {problem}"
             return self._settle(cause, injection, problem=problem)
-        world.ending |= injection.action in KILLS
+        active.ending |= injection.action in KILLS
         return self._inject(cause, injection, before)
 
     def ordered(self, event: CommandReceived, now: float) -> list[Effect]:
         """Do what the user asks for; a node that is to be restarted need not be killed where it is dead, or dying."""
         self.tickets.open(event.ticket)
         launched = {injection.node for injection in event.injections if injection.action == "launch"}
-        dying = {name for name, world in self.worlds.items() if world.ending or not self.members[name].is_there}
+        dying = {
+            name for name, active in self.active_faults.items() if active.ending or not self.members[name].is_there
+        }
         effects: list[Effect] = []
         for injection in event.injections:
-            if injection.node not in self.worlds:
-                problem = f"no node {injection.node!r}; there are {', '.join(self.worlds)}"
+            if injection.node not in self.active_faults:
+                problem = f"no node {injection.node!r}; there are {', '.join(self.active_faults)}"
                 self.tickets.note(event.ticket, problem)
             elif injection.action not in KILLS or injection.node not in launched & dying:
-                effects += self.ask(Cause(BY_HAND, BY_HAND, now, ticket=event.ticket), injection, now)
+                effects += self.ask(FaultCause(BY_HAND, BY_HAND, now, ticket=event.ticket), injection, now)
         self.tickets.ordering = None
         return effects + self._answer(event.ticket)
 
     def injected(self, event: Injected) -> list[Effect]:
         """Act on a step that is done, could not be, or came to a node that had ended: it, too, is as was asked."""
         cause, injection = self.asked.pop(event.number)
-        before, world = self.before.pop(event.number), self.worlds[injection.node]
+        before, active = self.before.pop(event.number), self.active_faults[injection.node]
         if not event.problem:
             if injection.action == "thaw":
                 self.members[injection.node].missed = 0  # its heartbeats come again from here on
-            return self._settle(cause, injection, moot=event.moot)
-        untold = [effect for holds in world.take_back(cause, injection, before) for effect in self._tell(holds)]
+            return self._settle(cause, injection, no_op=event.no_op)
+        untold = [effect for holds in active.take_back(cause, injection, before) for effect in self._tell(holds)]
         settled = self._settle(cause, injection, problem=event.problem)
-        if injection.action in KILLS and world.launch:  # there is no end that it could wait for
-            launch, world.launch = world.launch, None
+        if injection.action in KILLS and active.launch:  # there is no end that it could wait for
+            launch, active.launch = active.launch, None
             settled += self.ask(launch, Injection(node=injection.node, action="launch"), launch.asked_s)
         return [*untold, *settled]
 
     def exited(self, node: str, now: float) -> list[Effect]:
         """Launch a node that has ended, if it is to be."""
-        cause = self.worlds[node].end()
+        cause = self.active_faults[node].end()
         return self.ask(cause, Injection(node=node, action="launch"), now) if cause else []
 
     def joined(self, node: str, now: float) -> list[Effect]:
         """Do to the new incarnation of a node what was done to the one before, and undo what has ended since."""
         effects: list[Effect] = []
-        world = self.worlds[node]
-        for injection in (*world.catch_up(node), *world.injections(node)):
-            effects += self._inject(Cause(BY_HAND, "", now, again=True), injection, world.changed)
+        active = self.active_faults[node]
+        for injection in (*active.catch_up(node), *active.injections(node)):
+            effects += self._inject(FaultCause(BY_HAND, "", now, again=True), injection, active.changed)
         for other in self.neighbours[node]:
-            for injection in self.worlds[other].injections(other):
+            for injection in self.active_faults[other].injections(other):
                 if injection.action in LINK_ACTIONS:
                     effects += self._tell_one(node, injection)
         return effects
 
     def late(self, node: str, now: float) -> list[Effect]:
         """Do to a node that is ready what was done while it was given up, if anything was."""
-        return self.joined(node, now) if self.worlds[node].missed else []
+        return self.joined(node, now) if self.active_faults[node].missed else []
 
     def close(self) -> list[Effect]:
         """End with the trial: users who wait hear that nothing is done any more.
@@ -130,7 +132,7 @@ class Injector:
         """Let a worker go on that stands where a fault waited for it."""
         return self.members.send(node, messages.Proceed(sender=NAME))
 
-    def _inject(self, cause: Cause, injection: Injection, before: Deviation) -> list[Effect]:
+    def _inject(self, cause: FaultCause, injection: Injection, before: Deviation) -> list[Effect]:
         self.count += 1
         self.asked.add(self.count, cause, injection)
         self.before[self.count] = before
@@ -148,17 +150,17 @@ class Injector:
     def _tell_one(self, name: str, injection: Injection) -> list[Effect]:
         return self.members.send(name, messages.Inject(sender=NAME, injection=injection))
 
-    def _settle(self, cause: Cause, injection: Injection, *, problem: str = "", moot: str = "") -> list[Effect]:
+    def _settle(self, cause: FaultCause, injection: Injection, *, problem: str = "", no_op: str = "") -> list[Effect]:
         """Record what came of a step, and tell the user or worker that waits."""
         if cause.again:
             text = f"{injection.node}: {injection.action} could not be done to its new life: {problem}"
             return [Journal(Note(text=text))] if problem else []
-        effects: list[Effect] = [Journal(_record(cause, injection, problem, moot))]
-        if cause.waiting and (problem or moot or injection.action not in ENDS_LIFE):
+        effects: list[Effect] = [Journal(_record(cause, injection, problem, no_op))]
+        if cause.waiting and (problem or no_op or injection.action not in ENDS_LIFE):
             effects += self.proceed(cause.waiting)
         if cause.ticket is not None:
-            if problem or moot:
-                self.tickets.note(cause.ticket, f"{injection.node}: {problem or moot}")
+            if problem or no_op:
+                self.tickets.note(cause.ticket, f"{injection.node}: {problem or no_op}")
             effects += self._answer(cause.ticket)
         return effects
 
@@ -166,11 +168,11 @@ class Injector:
         """Answer the user once nothing that was asked for is under way any more."""
         if not self.tickets.is_due(ticket):
             return []
-        under_way = [*self.asked.causes(), *(world.launch for world in self.worlds.values() if world.launch)]
+        under_way = [*self.asked.causes(), *(active.launch for active in self.active_faults.values() if active.launch)]
         return [] if any(cause.ticket == ticket for cause in under_way) else self.tickets.answer(ticket)
 
 
-def _record(cause: Cause, injection: Injection, problem: str = "", moot: str = "") -> Fault:
+def _record(cause: FaultCause, injection: Injection, problem: str = "", no_op: str = "") -> Fault:
     return Fault(
         name=cause.name,
         action=injection.action,
@@ -179,7 +181,7 @@ def _record(cause: Cause, injection: Injection, problem: str = "", moot: str = "
         trigger=cause.trigger,
         change=change_text(injection),
         problem=problem,
-        moot=moot,
+        no_op=no_op,
     )
 
 

@@ -58,8 +58,8 @@ class Stalling:
         awaited = ("server", "evaluator") if is_final else ("server", "worker", "store", "modules")
         for name, member in self.members.items():
             if member.plan.role in awaited:
-                world = self.director.injector.worlds[name]
-                how = "frozen" if world.frozen_by else "" if member.state is State.RUNNING else member.state.value
-                if how := how or ("cut off" if world.cut_by else ""):
+                active = self.director.injector.active_faults[name]
+                how = "frozen" if active.frozen_by else "" if member.state is State.RUNNING else member.state.value
+                if how := how or ("cut off" if active.cut_by else ""):
                     found.setdefault(how, []).append(name)
         return [f"{how}: {first_text(names, NAMED_MAX)}" for how, names in found.items()]

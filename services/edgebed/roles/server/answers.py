@@ -42,7 +42,7 @@ class Answers:
         self.downlink = None
         if "downlink" in plan.method.parts:
             self.downlink = Downlink(compression_of(plan.method, plan.task, "downlink"), plan.seed)
-        self.held: dict[str, int] = {}
+        self.client_versions: dict[str, int] = {}
         """Version that each worker was last sent, and said it had if it has pushed since; absent: it needs all of the
         model."""
         self.final = False
@@ -59,20 +59,20 @@ class Answers:
 
     def pushed(self, worker: str, base: int) -> None:
         """Note that `worker` says that it has version `base`."""
-        if self.held.get(worker) != base:
+        if self.client_versions.get(worker) != base:
             self.forget(worker)
 
     def forget(self, worker: str) -> None:
         """Note that `worker` needs all of the model."""
-        self.held.pop(worker, None)
+        self.client_versions.pop(worker, None)
         if self.downlink:
             self.downlink.forget(worker)
 
     def to_worker(self, worker: str) -> tuple[Model, Sequence[Buffer]]:
         """Return what `worker` needs of the present model."""
         version = self.aggregation.version
-        since = self.held.get(worker) if self.changes and not self.final else None
-        self.held[worker] = version
+        since = self.client_versions.get(worker) if self.changes and not self.final else None
+        self.client_versions[worker] = version
         if self.downlink and not self.final:
             sent = self.downlink.changes(worker, self.aggregation.theta, version, self.aggregation.epoch)
             if sent is not None:

@@ -52,7 +52,7 @@ from edgebed.roles.server.entries import (
     Snapshot,
 )  # fmt: skip
 from edgebed.roles.server.membership import JOIN_S, JoinId, Membership
-from edgebed.roles.server.snapshot import Held, dump, load, load_lasting
+from edgebed.roles.server.snapshot import PendingPush, dump, load, load_lasting
 from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.frames import message_bytes
@@ -104,9 +104,9 @@ class ParameterServer:
         self.due = DueModels(plan.due_every_updates, theta.nbytes)
         self.pulls: dict[str, int] = {}
         """Versions that waiting evaluators wait for, by connection."""
-        self.held: list[Held] = []
+        self.pending: list[PendingPush] = []
         """Held pushes in order of arrival."""
-        self.held_s = 0.0
+        self.pending_s = 0.0
         """Time since when pushes are held."""
         self.steps: dict[str, dict[int, int]] = {}
         """Step of the last push that took effect, by worker and incarnation."""
@@ -242,7 +242,7 @@ class ParameterServer:
         Whether training is over is for the controller to say, and for the plan when it begins.
         """
         self.now = now
-        self.held_s = min(self.held_s, now)  # a server without a controller may have come further than its clock
+        self.pending_s = min(self.pending_s, now)  # a server without a controller may have come further than its clock
         self.finished = self.answers.final = False
         self.membership.disconnect_all(now)
 
@@ -359,9 +359,9 @@ class ParameterServer:
             return [Journal(refusal), self._refuse_to(entry.peer, refusal), *self._answer(worker)]
         self.membership.waits(worker)
         self.aggregation.schedule.note(self.aggregation.epoch, push.loss)
-        if not self.held:
-            self.held_s = self.now
-        self.held.append(Held(entry.peer, push, update.entries, num_bits, entry.bytes))
+        if not self.pending:
+            self.pending_s = self.now
+        self.pending.append(PendingPush(entry.peer, push, update.entries, num_bits, entry.bytes))
         return self._applied(self.aggregation.push(worker, update, push.base, PushInfo(push.examples, push.loss)))
 
     def _replayed(self, peer: str, push: Push) -> list[Effect]:
@@ -400,13 +400,13 @@ class ParameterServer:
         """Record what was applied, if anything, and answer the workers that the method lets continue."""
         if applied is None:
             return []
-        if applied.held:
+        if applied.buffered:
             return self._answer(*applied.released)
-        held, self.held = self.held, []
-        before = self.aggregation.version - len(held)
+        pending, self.pending = self.pending, []
+        before = self.aggregation.version - len(pending)
         sent, self.sent_bytes = self.sent_bytes, 0
         effects: list[Effect] = [
-            Journal(_record(each, before, before + k, 0 if k > 1 else sent)) for k, each in enumerate(held, 1)
+            Journal(_record(each, before, before + k, 0 if k > 1 else sent)) for k, each in enumerate(pending, 1)
         ]
         self.answers.changed(applied.changed)
         effects += self._finish_if_reached()
@@ -478,7 +478,7 @@ class ParameterServer:
 
     def _round_ends_s(self) -> float:
         deadline_s = self.aggregation.deadline_s
-        return math.inf if deadline_s is None or not self.held else self.held_s + deadline_s
+        return math.inf if deadline_s is None or not self.pending else self.pending_s + deadline_s
 
     def _checkpoint_due_s(self) -> float:
         every_s = self.plan.checkpoint_every_s
@@ -521,8 +521,8 @@ class ParameterServer:
         effects: list[Effect] = [Journal(Finished(version=self.aggregation.version, reason=reason))]
         effects += self._checkpoint()
         effects += self._answer_pulls()
-        held, self.held = self.held, []
-        for each in held:
+        pending, self.pending = self.pending, []
+        for each in pending:
             self.unanswered.discard(each.push.sender)
             refusal = self._refusal(each.peer, "finished", "no more updates are applied", each.push)
             effects += [Journal(refusal), self._refuse_to(each.peer, refusal)]
@@ -538,7 +538,7 @@ def _about(event: Event) -> str:
     return type(event).__name__.lower()
 
 
-def _record(held: Held, before: int, version: int, sent: int) -> Update:
+def _record(held: PendingPush, before: int, version: int, sent: int) -> Update:
     """Return the record of an applied push: `before` is the model's version before all that was applied with it."""
     push = held.push
     return Update(

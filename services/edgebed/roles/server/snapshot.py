@@ -27,7 +27,7 @@ from edgebed.wire.messages import Push, Tensor
 from edgebed.wire.tensors import Buffer
 
 
-class Held(NamedTuple):
+class PendingPush(NamedTuple):
     """A push that the aggregation has and has not applied."""
 
     peer: str
@@ -38,7 +38,7 @@ class Held(NamedTuple):
 
 
 COLLECTIONS: dict[str, Any] = {each.__name__: each for each in (list, tuple, set, frozenset)}
-TUPLES: dict[str, Any] = {each.__name__: each for each in (Copy, CopyDelta, Held, JoinId, ModelUpdate)}
+TUPLES: dict[str, Any] = {each.__name__: each for each in (Copy, CopyDelta, PendingPush, JoinId, ModelUpdate)}
 STRUCTS: dict[str, Any] = {each.__name__: each for each in (Push, Refused, Tensor)}
 
 

@@ -78,7 +78,7 @@ class Container:
             self.open.add(number)
             if self._ask((number, injection)):
                 return
-        self._answer(Injected(number, moot=ENDED))
+        self._answer(Injected(number, no_op=ENDED))
 
     def cap(self) -> None:
         """Have the node's CPU cap set, once: it is built. Never blocks; a failure is told as an error."""
@@ -167,11 +167,11 @@ class Container:
         """Do an action, unless the node has ended, and return what came of it."""
         try:
             if self.has_ended:
-                return Injected(number, moot=ENDED)
+                return Injected(number, no_op=ENDED)
             with explained(f"the container of {self.node.node}"):
                 self._do(number, injection)
         except EdgebedError as error:
-            return Injected(number, moot=ENDED) if self.has_ended else Injected(number, str(error))
+            return Injected(number, no_op=ENDED) if self.has_ended else Injected(number, str(error))
         except Exception as error:  # noqa: BLE001 - whatever it is, the controller waits for an answer
             return Injected(number, reason(error))
         return Injected(number)

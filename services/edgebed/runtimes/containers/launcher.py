@@ -53,7 +53,7 @@ LauncherEvent = NodeStarted | NodeExited | Injected
 _MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
 
 
-class Life:
+class Incarnation:
     """A node from one start to its end, which is reported once."""
 
     def __init__(self, node: NodePlan) -> None:
@@ -95,7 +95,7 @@ class ContainerLauncher:
         self.memory_bytes = memory_bytes
         self.log_folder = log_folder
         self.images = ImageNames.named()
-        self.lives: dict[str, Life] = {}
+        self.lives: dict[str, Incarnation] = {}
         """The last start of each node."""
         self.containers: dict[str, Container] = {}
         """The last container that was to start, by node."""
@@ -141,7 +141,7 @@ class ContainerLauncher:
         before, planned = self.lives.get(node), self.plan.node(node)
         if (before and before.is_in_progress) or planned.host in self.hosts.away:
             return False
-        life = Life(planned)
+        life = Incarnation(planned)
         told = life, controller_address, secret
         life.thread = threading.Thread(target=self._live, args=told, name=node, daemon=True)
         self.lives[node] = life
@@ -245,7 +245,7 @@ class ContainerLauncher:
 
     # --- the life of a container, in a thread of its own --------------------------------------------------------
 
-    def _live(self, life: "Life", controller_address: str, secret: str) -> None:
+    def _live(self, life: "Incarnation", controller_address: str, secret: str) -> None:
         """Manage a node's container from before its start to after its end."""
         node = life.node
         try:
@@ -256,12 +256,12 @@ class ContainerLauncher:
         except Exception as error:  # noqa: BLE001 - whatever it is, the controller must hear of it
             self._failed(life, InfrastructureError(f"the container of {node.node}: {reason(error)}"))
 
-    def _failed(self, life: "Life", error: EdgebedError) -> None:
+    def _failed(self, life: "Incarnation", error: EdgebedError) -> None:
         """Report why a container cannot be managed, unless its host does not answer: that ends all its nodes."""
         if not self.closing.is_set() and self.hosts.answers(life.node.host) and life.end():
             self._complain(error)
 
-    def _from_start_to_end(self, life: "Life", controller_address: str, secret: str) -> None:
+    def _from_start_to_end(self, life: "Incarnation", controller_address: str, secret: str) -> None:
         node = life.node
         with ExitStack() as stack:
             with self.starting[node.host]:

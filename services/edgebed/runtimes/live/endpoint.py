@@ -16,7 +16,7 @@ import zmq.utils.monitor
 from edgebed.core.records import Unauthenticated
 from edgebed.roles.events import MessageReceived
 from edgebed.runtimes.live.authentication import node_of
-from edgebed.runtimes.live.unfinished import Door
+from edgebed.runtimes.live.message_limits import SocketLimits
 from edgebed.wire import frames as codec
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import AnyMessage
@@ -75,7 +75,7 @@ class RouterEndpoint(Endpoint):
     def __init__(self, socket: zmq.Socket[bytes], network: str, complain: Complain) -> None:
         super().__init__(socket, network, complain)
         self.num_refused = 0
-        self.door: Door | None = None
+        self.limits: SocketLimits | None = None
         """What guards it against messages without an end; None: nothing does."""
 
     @cached_property
@@ -85,7 +85,7 @@ class RouterEndpoint(Endpoint):
 
     def look(self) -> list[dict[str, Any]]:
         """Count the connections that were refused since the last call; return what else the monitor reports."""
-        for reason in self.door.complaints() if self.door else ():
+        for reason in self.limits.complaints() if self.limits else ():
             self.complain(reason)
         others = []
         for event in monitored(self.monitor):
@@ -97,8 +97,8 @@ class RouterEndpoint(Endpoint):
 
     def drained(self) -> None:
         """Note it for what guards the socket."""
-        if self.door:
-            self.door.drained += 1
+        if self.limits:
+            self.limits.drained += 1
 
     def refusals(self, socket: str) -> Iterator[Unauthenticated]:
         """The record of the connections refused since the last call, if any; `socket` is what it calls this one."""
@@ -121,9 +121,9 @@ class RouterEndpoint(Endpoint):
     def sort_out(self, parts: list[zmq.Frame]) -> tuple[str, list[Buffer]]:
         """The peer that the message is from, and its own frames; the first frame is the identity: any bytes."""
         peer = parts[0].bytes.decode("latin-1")
-        if self.door:
+        if self.limits:
             with suppress(zmq.ZMQError):  # the message does not say, as a stranger's may not
-                self.door.took(int(parts[0].get(zmq.SRCFD)), peer)
+                self.limits.took(int(parts[0].get(zmq.SRCFD)), peer)
         return peer, [part.buffer for part in parts[1:]]
 
     def send(self, to: str, message: AnyMessage, payload: Sequence[Buffer], *, is_vital: bool = True) -> int:
@@ -137,8 +137,8 @@ class RouterEndpoint(Endpoint):
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
-            if self.door and error.errno == zmq.EAGAIN and self.network == "management":
-                self.door.unread.add(to)  # its room is large; on the data network it is that of a message or two
+            if self.limits and error.errno == zmq.EAGAIN and self.network == "management":
+                self.limits.unread.add(to)  # its room is large; on the data network it is that of a message or two
             state = "is gone" if error.errno == zmq.EHOSTUNREACH else "does not read"
             if is_vital:
                 self.complain(f"{type(message).__name__} to {to!r}: the peer {state}")

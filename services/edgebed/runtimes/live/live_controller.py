@@ -27,9 +27,9 @@ from edgebed.emulation.outside.looks import Sight
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.controller import Controller, Phase
-from edgebed.roles.control.duties import Duties, is_timely
 from edgebed.roles.control.members import BUILDING
 from edgebed.roles.control.name import NAME
+from edgebed.roles.control.record_permissions import RecordPermissions, is_timely
 from edgebed.roles.events import (
     ApplyInjection,
     CommandResult,
@@ -53,10 +53,10 @@ from edgebed.runtimes.live.authentication import Credentials, new_secret
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.heartbeat import HEARTBEAT
+from edgebed.runtimes.live.message_limits import ConnectionLimiter, SocketLimits
 from edgebed.runtimes.live.rate_limit import Budget, RateLimiter
 from edgebed.runtimes.live.sockets import FILES_BESIDE, REPORT_BYTES_MAX, bind, management_socket
 from edgebed.runtimes.live.timers import Timers
-from edgebed.runtimes.live.unfinished import Door, Guard
 from edgebed.runtimes.signals import catch_signals, restore_signals
 from edgebed.runtimes.watch import SHOW_S, StatusFeed
 from edgebed.wire import messages
@@ -190,7 +190,7 @@ class LiveController:
     def __post_init__(self) -> None:
         """Look up what the plan asks for."""
         past = self.heart.past
-        self.duties = Duties(self.heart.plan, past.updates if past else 0)
+        self.permissions = RecordPermissions(self.heart.plan, past.updates if past else 0)
         self.is_synced = self.heart.plan.server.durability == "fsync"
         """Whether what the server hears is in the journal has to outlast a power cut."""
 
@@ -203,7 +203,7 @@ class LiveController:
         nodes = len(self.heart.plan.nodes)
         allow_open_files(FILES_BESIDE + CONNECTIONS_A_NODE * nodes, f"a controller of {nodes:,} nodes")
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        guard: Guard | None = None
+        guard: ConnectionLimiter | None = None
         with self._interruptible():
             try:
                 room = UNREAD_A_NODE * (UNREAD_A_NODE + nodes)
@@ -238,18 +238,18 @@ class LiveController:
                 raise InfrastructureError(f"{ended}. Then: {error}") from error
             raise
 
-    def _guard(self, address: str) -> Guard:
-        """Guard the socket: against too many connections, and against messages without an end.
+    def _guard(self, address: str) -> ConnectionLimiter:
+        """Limit the socket: against too many connections, and against messages without an end.
 
         What layer shards have stored nobody bounds.
         """
         nodes, plan = frozenset(self.heart.members), self.heart.plan
         parameters = sum(tensor.size for tensor in plan.nodes[0].task.layout) if plan.pushes else math.inf
         largest = REPORT_BYTES_MAX + CHECKPOINT_BYTES * parameters
-        self.endpoint.door = Door.for_messages(
+        self.endpoint.limits = SocketLimits.for_messages(
             address, largest, at_once=4, nodes=nodes, used=CONNECTIONS_A_NODE, is_patient=True
         )
-        return Guard(self.endpoint.door).start()
+        return ConnectionLimiter(self.endpoint.limits).start()
 
     def _serve(self, socket: zmq.Socket[bytes], address: str) -> None:
         poller = zmq.Poller()
@@ -402,7 +402,7 @@ class LiveController:
 
     def _is_owed(self, peer: str, said: messages.Message | records.Record) -> bool:
         """Whether the node of that connection may say that; it is complained of otherwise."""
-        objection = self.duties.objection(*self.senders[peer], said)
+        objection = self.permissions.objection(*self.senders[peer], said)
         if objection:
             self._complain(f"from {peer!r}: {objection}")
         return not objection

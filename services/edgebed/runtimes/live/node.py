@@ -54,6 +54,7 @@ from edgebed.runtimes.live.endpoint import DealerEndpoint, RouterEndpoint
 from edgebed.runtimes.live.group_commit import GroupCommit
 from edgebed.runtimes.live.heartbeat import heartbeats
 from edgebed.runtimes.live.live_node import LiveNode
+from edgebed.runtimes.live.message_limits import ConnectionLimiter, SocketLimits
 from edgebed.runtimes.live.meters import RefusalMeter, TransfersMeter, UsageMeter
 from edgebed.runtimes.live.paced_link import PacedLink
 from edgebed.runtimes.live.shell.connection_counts import ConnectionCounts
@@ -74,7 +75,6 @@ from edgebed.runtimes.live.sockets import (
     data_socket,
     management_socket,
 )
-from edgebed.runtimes.live.unfinished import Door, Guard
 from edgebed.runtimes.log_file import FolderOnDisk
 from edgebed.runtimes.node_building import live_node
 from edgebed.runtimes.server_log import ServerLog
@@ -332,20 +332,20 @@ def _guard(
     watch: RouterEndpoint | None,
     ready: messages.Ready,
 ) -> None:
-    """Guard the sockets of a server: against too many connections, and against messages without an end.
+    """Limit the sockets of a server: against too many connections, and against messages without an end.
 
     What shards send each other nobody bounds, nor what they send their server.
     """
     if watch:
         nodes = frozenset((EVALUATOR,))
-        watch.door = Door.for_messages(ready.management_address, 0, at_once=WATCHERS, nodes=nodes)
+        watch.limits = SocketLimits.for_messages(ready.management_address, 0, at_once=WATCHERS, nodes=nodes)
     if router and configure.plan.role == "server":
         largest = largest_bytes(heart.compression) if isinstance(heart, ParameterServer) else math.inf
         at_once, nodes = len(configure.peers) + WATCHERS, frozenset(configure.peers)
-        router.door = Door.for_messages(ready.data_address, largest, at_once, nodes=nodes)
-    doors = [end.door for end in (router, watch) if end and end.door]
-    if doors:
-        Guard(*doors).start()
+        router.limits = SocketLimits.for_messages(ready.data_address, largest, at_once, nodes=nodes)
+    all_limits = [end.limits for end in (router, watch) if end and end.limits]
+    if all_limits:
+        ConnectionLimiter(*all_limits).start()
 
 
 def _log(here: NodeEnvironment, heart: Heart, now: float) -> tuple[ServerLog | None, GroupCommit | None]:

@@ -210,7 +210,7 @@ class ProcessLauncher:
             elif "signalled" in said:
                 if (number := said["signalled"]) is not None:
                     self.signalling.discard(number)
-                    yield Injected(number, moot=ENDED if said["gone"] else "")
+                    yield Injected(number, no_op=ENDED if said["gone"] else "")
             elif self.pids.get(said["exited"]) == said["pid"]:
                 del self.pids[said["exited"]]
                 yield NodeExited(said["exited"], self._how_it_ended(said["exited"], said["reason"]))
@@ -234,7 +234,7 @@ class ProcessLauncher:
         for command in self.launching.values():
             self.forker.order(command)
         for number in sorted(signalling):
-            yield Injected(number, moot=ENDED)
+            yield Injected(number, no_op=ENDED)
         for node in nodes:
             yield NodeExited(node, self._how_it_ended(node, reason))
 
@@ -277,7 +277,7 @@ class ProcessLauncher:
             self.signalling.add(number)
             self.forker.order({"signal": signum, "pid": self.pids[node], "number": number})
         else:
-            self._tell(Injected(number, moot=ENDED))
+            self._tell(Injected(number, no_op=ENDED))
 
     def _cap(self, node: NodePlan, cpus: float | None) -> str:
         """Cap a node's CPU from now on, or once it is built; None: as planned. Return why not, empty if it can be."""

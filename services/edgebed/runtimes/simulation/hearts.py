@@ -12,7 +12,7 @@ from edgebed.roles.control.admission import NodeInputs
 from edgebed.roles.events import Append, Heart
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.runtimes.log_file import FolderInMemory
-from edgebed.runtimes.node_building import Kept, heart_of
+from edgebed.runtimes.node_building import ServerStart, heart_of
 from edgebed.runtimes.server_log import ServerLog
 from edgebed.runtimes.simulation.arena import Arena
 from edgebed.wire import messages
@@ -62,12 +62,12 @@ class Hearts:
         def snapshot(theta: NDArray[np.float32]) -> Sequence[Buffer]:
             return cut(self.arena.copy(theta).data)
 
-        def kept() -> Kept:
+        def server_start() -> ServerStart:
             if plan.shard:
-                return Kept(self.checkpoints.initial.copy(), backup=self.checkpoints.backup)
-            return Kept(self.checkpoints.latest.theta.copy(), self.checkpoints.latest.state)
+                return ServerStart(self.checkpoints.initial.copy(), backup=self.checkpoints.backup)
+            return ServerStart(self.checkpoints.latest.theta.copy(), self.checkpoints.latest.state)
 
-        return heart_of(configure, plan, kept, snapshot, self.arena.copy)
+        return heart_of(configure, plan, server_start, snapshot, self.arena.copy)
 
 
 def _may_lose_server(plan: Plan) -> bool:

@@ -52,7 +52,7 @@ class SimulatedLauncher:
             case "launch":
                 self.launch(node, self.devices.plans[node].restart_s)
             case _ if node not in self.fleet:
-                return Injected(asked.number, moot="it has ended")
+                return Injected(asked.number, no_op="it has ended")
             case _:
                 self._inject_incarnation(self.fleet[node], injection)
         return Injected(asked.number)

@@ -18,8 +18,8 @@ from pydantic_core import CoreSchema
 from edgebed.core import chance, imports
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
+from edgebed.scenario.faults.custom import OwnKind, own_kind
 from edgebed.scenario.faults.entry import FaultSection
-from edgebed.scenario.faults.own import OwnKind, own_kind
 from edgebed.scenario.faults.targets import ROSTER, Roster
 from edgebed.scenario.faults.triggers import TIMES_MAX
 from edgebed.scenario.problems import Problem, Problems, choose, not_a, problems_of, show

@@ -21,8 +21,8 @@ from edgebed.journal.summary import TrialSummary
 from edgebed.learning.objectives.registry import declared
 from edgebed.running.run import own_code
 from edgebed.studies.cells.cells import CellRun, CellSpecs
-from edgebed.studies.finished import PASSED, Columns, FinishedTrial, columns_of, evaluations_of
 from edgebed.studies.json_lines import read_lines, write_lines
+from edgebed.studies.trial_result import PASSED, Columns, FinishedTrial, columns_of, evaluations_of
 
 FILE = "runs.jsonl"
 

@@ -21,11 +21,11 @@ from edgebed.core.runtimes import is_virtual
 from edgebed.running.run import Options, ProgressLike, ReportWriter, require_runtime
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.studies.cells.cells import CellRun, CellSpec, CellSpecs
-from edgebed.studies.cells.collecting import cache_finished
+from edgebed.studies.cells.collect_results import cache_finished
 from edgebed.studies.cells.jobs import Job, JobResult, JobRunner, Tell
+from edgebed.studies.cells.parallel import by_time, show_ended, spread
 from edgebed.studies.cells.result_cache import ResultCache
 from edgebed.studies.cells.run_index import RunIndex
-from edgebed.studies.cells.spreading import by_time, show_ended, spread
 
 
 @dataclass(kw_only=True)

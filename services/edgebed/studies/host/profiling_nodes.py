@@ -15,7 +15,7 @@ from edgebed.running.run import run as run_scenario
 from edgebed.running.run import without_report
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.profiles import write_profile
-from edgebed.studies.host.profiling import DIGITS, profile_trials
+from edgebed.studies.host.profile import DIGITS, profile_trials
 
 STEPS = 60
 SPEED = 0.1

@@ -7,7 +7,7 @@ is what is made of it, so that no finding rests on a difference that evaluations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.trial_result import FinishedTrial
 
 Trials = Mapping[str, FinishedTrial]
 Measure = Callable[[Trials], float | None]

@@ -5,9 +5,9 @@ from typing import Literal
 
 import numpy as np
 
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToLevel, best_average, reach
 from edgebed.studies.papers.measure import Measure, Spaced, resolution
+from edgebed.studies.trial_result import FinishedTrial
 
 
 def reached_by(

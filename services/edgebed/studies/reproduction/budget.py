@@ -12,7 +12,7 @@ from statistics import median
 from typing import NamedTuple
 
 from edgebed.studies.cells.cells import DECLARED, CellRun, CellSpec, PaperCells, Size, runs_of_rows
-from edgebed.studies.cells.collecting import cache_finished
+from edgebed.studies.cells.collect_results import cache_finished
 from edgebed.studies.cells.jobs import Tell
 from edgebed.studies.cells.result_cache import ResultCache
 from edgebed.studies.cells.run_index import RunIndex

@@ -5,7 +5,7 @@
 of each seed, as a ratio of means over the seeds that both were run with, with Fieller's interval; of logarithms where
 the unit is one of ratios. A cause counts where less than half of the difference is left with it, on either side: where
 this interval lies above one half and below one and a half, in the runs that there are and, where those are shorter than
-the paper's, by what they may come to in a training as long as the paper's (lengthening.py). A claim that has no value,
+the paper's, by what they may come to in a training as long as the paper's (extrapolation.py). A claim without a value,
 such as *never*, is accounted for by a switch with which it is reproduced.
 """
 

@@ -8,7 +8,7 @@ paper's is not to be expected at the paper's value either.
 A run shorter than the paper's decides little of a measure that changes with the length of the training, however narrow
 the interval: inside what would confirm the claim it is so *so far*, and so it is outside, unless longer training can
 only lead further from the claim, or deeper into it, or the finding is the same on all that the measure may come to
-(lengthening.py).
+(extrapolation.py).
 """
 
 import math
@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from edgebed.studies.papers.paper import AtLeast, AtMost, Near, Never, Row, Sign
-from edgebed.studies.reproduction.lengthening import over_lengths
+from edgebed.studies.reproduction.extrapolation import over_lengths
 from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval, interval, predicted
 
 Finding = Literal[

@@ -19,19 +19,19 @@ from edgebed.core.imports import reason
 from edgebed.core.runtimes import Runtime
 from edgebed.journal.series import Series
 from edgebed.studies.cells.cells import DECLARED, CellRun, PaperCells, Size, runs_of_row
-from edgebed.studies.cells.collecting import cache_finished
+from edgebed.studies.cells.collect_results import cache_finished
 from edgebed.studies.cells.result_cache import ResultCache, RunResult
 from edgebed.studies.cells.run_index import RunIndex
 from edgebed.studies.claims_text import claim_text
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measure import resolution
 from edgebed.studies.papers.paper import Cell, Claim, Never, Paper, Row, Table, Unit
 from edgebed.studies.reproduction.analytic_rows import ComputedRow
 from edgebed.studies.reproduction.causes import CauseResult, Found, caused
+from edgebed.studies.reproduction.extrapolation import has_levelled, lengthened
 from edgebed.studies.reproduction.findings import ComparedSize, Finding, Judged, judge
-from edgebed.studies.reproduction.lengthening import has_levelled, lengthened
 from edgebed.studies.reproduction.multiplicity import holm, p_value
 from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval
+from edgebed.studies.trial_result import FinishedTrial
 
 NOTHING: Mapping[str, ComputedRow] = {}
 DIFFERENT: tuple[Finding | None, ...] = ("differs", "equal", "so far outside", "not consistent")

@@ -6,7 +6,7 @@ import pytest
 
 from edgebed.core import records
 from edgebed.journal.series import Series
-from edgebed.journal.verdict.presence import Life, Presence, Span, told_after_s
+from edgebed.journal.verdict.presence import Incarnation, Presence, Span, told_after_s
 
 from .conftest import done, host
 
@@ -59,21 +59,24 @@ def test_a_node_that_faults_silenced_to_the_end_could_tell_until_then(actions, u
     faults = tuple(done(action, asked_t=t) for action, t in actions)
     (life,) = Presence(series_with((0.0, "running"), faults=faults)).lives("edge-0")
 
-    assert life == Life(Span(0.0, until_s), told)
+    assert life == Incarnation(Span(0.0, until_s), told)
 
 
 def test_a_life_whose_end_nobody_saw_ended_when_anything_was_last_heard():
     """The controller was gone, and with it all nodes; resumed, it begins anew."""
     series = series_with((0.0, "running"), (40.0, "expected"), (45.0, "running"), loads=(2.0, 18.0, 47.0))
 
-    assert Presence(series).lives("edge-0") == (Life(Span(0.0, 18.0), told=False), Life(Span(45.0, 60.0), told=True))
+    assert Presence(series).lives("edge-0") == (
+        Incarnation(Span(0.0, 18.0), reported=False),
+        Incarnation(Span(45.0, 60.0), reported=True),
+    )
 
 
 def test_what_was_measured_last_is_not_owed_of_a_node_that_could_not_tell():
     """That is a second, and what it would have told then; while a trial goes on likewise."""
-    assert Life(Span(0.0, 60.0), told=True).owed == Span(0.0, 60.0)
-    assert Life(Span(0.0, 60.0), told=False).owed == Span(0.0, 60.0 - told_after_s(60.0) - 1.0)
-    assert Life(Span(5.0, 6.0), told=False).owed.length_s == 0.0
+    assert Incarnation(Span(0.0, 60.0), reported=True).owed == Span(0.0, 60.0)
+    assert Incarnation(Span(0.0, 60.0), reported=False).owed == Span(0.0, 60.0 - told_after_s(60.0) - 1.0)
+    assert Incarnation(Span(5.0, 6.0), reported=False).owed.length_s == 0.0
     (life,) = Presence(series_with((0.0, "running"), ended=None)).lives("edge-0")
     assert not life.told
 

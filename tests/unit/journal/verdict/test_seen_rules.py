@@ -29,11 +29,11 @@ def seen(name="edge-0", **more):
     return records.Seen(name=name, **(fields | more))
 
 
-def reasons(*lines, told=OWN, plan=CAPPED, faults=()):
+def reasons(*lines, reported=OWN, plan=CAPPED, faults=()):
     """Why a trial is degraded in which these lines were journaled, each beside the same account; and remarks."""
     found = {}
     for line in lines:
-        found[line.name] = (*found.get(line.name, ()), Sighting(line, line, told))
+        found[line.name] = (*found.get(line.name, ()), Sighting(line, line, reported))
     series = with_faults(series_of(WELL, WELL), *faults)
     trial = _observed(plan, dataclasses.replace(series, seen=found, finished_t=100.0))
     findings = [finding for rule in SEEN_RULES for finding in rule(trial)]
@@ -48,7 +48,7 @@ def test_what_agrees_degrades_nothing():
     assert reasons(seen(memory_bytes=53 * MB)) == ((), ())
     little = records.Usage(time_s=1.0, cpu_s=0.2, starved_s=0.0, uplink_bytes=10_000)
     line = seen(time_s=1.0, cpu_s=0.29, cpu_error_s=0.0, uplink_bytes=70_000, uplink_error_bytes=0, memory_bytes=None)
-    assert reasons(line, told=little) == ((), ())
+    assert reasons(line, reported=little) == ((), ())
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ EXPLAINING = {
 EVENTS = {
     **{f"faults that could not be done, {runtime}": after(*2 * [done(problem="no such process")], runtime=runtime)
        for runtime in RUNTIMES},
-    **{f"a fault with nothing to do, {runtime}": after(done(moot="it is not there"), runtime=runtime)
+    **{f"a fault with nothing to do, {runtime}": after(done(no_op="it is not there"), runtime=runtime)
        for runtime in RUNTIMES},
     **{f"a fault by hand that could not be done, {runtime}": after(
         done(name="by hand", problem="it has no link"), runtime=runtime) for runtime in RUNTIMES},

@@ -182,7 +182,7 @@ def test_what_is_sent_of_resnet_18_is_counted() -> None:
     found = encoded(task, vector)
 
     assert found.float32 == 4 * 11_181_642
-    assert found.int8 == 11_181_642 + 4 * sum(not tensor.kept for tensor in task.layout)
+    assert found.int8 == 11_181_642 + 4 * sum(not tensor.is_buffer for tensor in task.layout)
     assert found.deflated["tensor"] < found.int8
     assert found.dgc.chosen == sum(each // 1000 for each in convolutions) == 11_155
     assert found.dgc.whole == 9_600 + 5_130
@@ -312,7 +312,7 @@ def test_a_rounded_weight_is_at_most_half_a_unit_away(weights: list[float]) -> N
 
 def test_the_trained_model_has_the_numbers_that_the_page_gives() -> None:
     """75,290 parameters, of whose convolutions a thousandth, at least one of each, are 72."""
-    layout = [tensor for tensor in models.layout("resnet8", (3, 32, 32), 10) if not tensor.kept]
+    layout = [tensor for tensor in models.layout("resnet8", (3, 32, 32), 10) if not tensor.is_buffer]
     assert sum(tensor.size for tensor in layout) == 75_290
     assert "75,290 parameters" in " ".join(PAPER.text.split())
     assert sum(max(1, tensor.size // 1000) for tensor in layout if len(tensor.shape) == 4) == 72

@@ -15,8 +15,8 @@ from edgebed.algorithms.schedule import Schedule
 from edgebed.learning.models import registry as models
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.schema import TrialSection
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import mean_loss
+from edgebed.studies.trial_result import FinishedTrial
 
 FOLDER = Path(__file__).parents[4] / "scenarios/tao2018"
 IMAGES = 60_000

@@ -6,8 +6,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from edgebed.reports.run.busy import LINK, NODE, Busy, busy_of, took_text
-from edgebed.reports.writing.drawing import PALETTE, SIZE, Chart
+from edgebed.reports.run.step_breakdown import LINK, NODE, Busy, busy_of, took_text
+from edgebed.reports.writing.figures import PALETTE, SIZE, Chart
 from edgebed.running.results import Trial
 
 ROWS_MAX = 12

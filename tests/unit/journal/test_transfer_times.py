@@ -4,7 +4,7 @@ import pytest
 
 from edgebed.core.framing import burst_bytes, wire_bytes
 from edgebed.core.records import Note, Received
-from edgebed.journal.passed import Passed, passed
+from edgebed.journal.transfer_times import Passed, passed
 
 
 def test_pushes_and_models_have_a_worker_a_size_and_a_time():

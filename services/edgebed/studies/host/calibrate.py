@@ -50,7 +50,7 @@ from edgebed.emulation.calibration import (
 from edgebed.emulation.means import why_no_namespaces
 from edgebed.journal.folds import of_type
 from edgebed.journal.journal import Entry
-from edgebed.journal.passed import Passed, passed
+from edgebed.journal.transfer_times import Passed, passed
 from edgebed.running.results import Trial
 from edgebed.running.run import run, without_report
 from edgebed.runtimes.signals import ending_by_signal

@@ -16,15 +16,15 @@ from edgebed.cli.options import spreading
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.package import fingerprint
 from edgebed.running.run import without_report
-from edgebed.studies.agreement import agreeing
+from edgebed.studies.agreement import run_agreement
 from edgebed.studies.cells import dask_workers
 from edgebed.studies.cells.cells import CellRun, PaperCells
 from edgebed.studies.cells.job_host import Setting, run_in_process
 from edgebed.studies.cells.job_process import Answer, Question, _answer
 from edgebed.studies.cells.jobs import Job, JobResult, JobRunner
+from edgebed.studies.cells.parallel import by_time, executing, spread
 from edgebed.studies.cells.result_cache import ResultCache
 from edgebed.studies.cells.running_cells import CellRunner
-from edgebed.studies.cells.spreading import by_time, executing, spread
 
 
 class Workers(Executor):
@@ -211,8 +211,8 @@ def test_an_agreement_has_its_simulations_at_the_same_time(tmp_path: Path, monke
 
     workers = Workers(lambda job: JobResult(run=str(made(job).path)))
     begun: list[str] = []
-    monkeypatch.setattr(agreeing, "begin", lambda job, *_: begun.append(job.name) or made(job))
-    runs = agreeing.run_all(
+    monkeypatch.setattr(run_agreement, "begin", lambda job, *_: begun.append(job.name) or made(job))
+    runs = run_agreement.run_all(
         without_report, SCENARIO, runtimes=("process", "simulation"), seeds=3, runs_dir=tmp_path, executor=workers
     )
     assert [job.name for job in workers.jobs] == [f"simulation, seed {seed}" for seed in (1, 2, 3)]
@@ -227,7 +227,7 @@ def test_an_agreement_ends_with_the_first_run_that_fails(tmp_path: Path) -> None
     for code, kind in ((2, ScenarioError), (3, InfrastructureError)):
         workers = Workers(lambda _, code=code: JobResult(failure="nothing goes", exit_code=code))
         with pytest.raises(kind, match="simulation, seed 1: nothing goes"):
-            agreeing.run_all(without_report, SCENARIO, seeds=3, runs_dir=tmp_path, executor=workers)
+            run_agreement.run_all(without_report, SCENARIO, seeds=3, runs_dir=tmp_path, executor=workers)
 
 
 def test_how_many_at_a_time_is_said_once() -> None:

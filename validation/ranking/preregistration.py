@@ -26,8 +26,8 @@ from edgebed.scenario.source import yaml_text
 from edgebed.studies.host.times_beside import LARGE, USUAL, exchange_s, restart_times
 from edgebed.studies.sweep.costs import FILE as COSTS
 from edgebed.studies.sweep.costs import Costs, read_costs, times_of, with_costs, write_costs
-from validation.ranking import drawing as usual
 from validation.ranking import edges
+from validation.ranking import generate as usual
 from validation.ranking.drawn_methods import model_bytes
 from validation.ranking.draws import DRAWINGS, Drawing, Drawn
 

@@ -8,7 +8,7 @@ from edgebed.running.results import Trial
 from edgebed.studies.cells.cells import CellRun, CellSpecs
 from edgebed.studies.cells.result_cache import ResultCache, RunResult
 from edgebed.studies.cells.run_index import FoundTrial, RunIndex
-from edgebed.studies.finished import FinishedTrial
+from edgebed.studies.trial_result import FinishedTrial
 
 
 def locate(cells: CellSpecs, index: RunIndex, wanted: Collection[CellRun]) -> dict[CellRun, FoundTrial]:

@@ -19,15 +19,15 @@ from edgebed.algorithms.registry import batches_a_push, notes_of
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import mean_of_text
 from edgebed.studies.cells.cells import CellRun, CellSpecs
-from edgebed.studies.cells.collecting import cache_finished
+from edgebed.studies.cells.collect_results import cache_finished
 from edgebed.studies.cells.result_cache import ResultCache, RunResult
 from edgebed.studies.cells.run_index import RunIndex
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.measures import CostToLevel, Fall, Level, best_average, fall_of, reach
 from edgebed.studies.sweep.break_even import undecided
 from edgebed.studies.sweep.costs import Costs
 from edgebed.studies.sweep.points import Axis, Point, SweepPlan
 from edgebed.studies.sweep.winners import Spread, Win, crossings, is_coarse, leads, win
+from edgebed.studies.trial_result import FinishedTrial
 
 MEASURES = ("time_s", "ingress_bytes", "egress_bytes", "traffic_bytes", "cpu_s")
 

@@ -15,11 +15,19 @@ from raw_zmtp import admitted, frame, is_ended
 from run_secret import CREDENTIALS
 
 from edgebed.emulation.tcp import IncomingCount, abort
-from edgebed.runtimes.live import unfinished
+from edgebed.runtimes.live import message_limits
 from edgebed.runtimes.live.authentication import USER, new_identity
 from edgebed.runtimes.live.endpoint import RouterEndpoint
+from edgebed.runtimes.live.message_limits import (
+    AGAIN,
+    GAP,
+    MESSAGES,
+    SLACK_BYTES,
+    STRANGERS_MAX,
+    ConnectionLimiter,
+    SocketLimits,
+)
 from edgebed.runtimes.live.sockets import bind, data_socket
-from edgebed.runtimes.live.unfinished import AGAIN, GAP, MESSAGES, SLACK_BYTES, STRANGERS_MAX, Door, Guard
 from edgebed.wire.frames import encode, size_bytes
 from edgebed.wire.messages import Push, Tensor, Working
 
@@ -36,8 +44,8 @@ class Guarded:
         self.context = context
         self.endpoint = RouterEndpoint(data_socket(context, zmq.ROUTER, CREDENTIALS), "data", self.complaints.append)
         self.address = bind(self.endpoint.socket, "127.0.0.1")
-        self.endpoint.door = Door.for_messages(self.address, LARGEST, **{"at_once": 3, "nodes": NODES} | kind)
-        self.guard = Guard(self.endpoint.door)
+        self.endpoint.limits = SocketLimits.for_messages(self.address, LARGEST, **{"at_once": 3, "nodes": NODES} | kind)
+        self.guard = ConnectionLimiter(self.endpoint.limits)
         self.opened = []
 
     def look(self):
@@ -65,7 +73,7 @@ class Guarded:
     def held(self):
         """Bytes of each connection that are not known to be whole messages, the largest first."""
         connections = self.guard.connections.values()
-        return sorted((each.held for each in connections if each.door), reverse=True)
+        return sorted((each.held for each in connections if each.limits), reverse=True)
 
     def until(self, is_so):
         """Look until it is so."""
@@ -259,7 +267,7 @@ def test_an_aborted_connection_has_nothing_left_to_read():
 def test_more_connections_than_a_run_has_are_ended(make_guarded):
     """Those that said nothing; whoever was heard stays, however many come after it."""
     guarded = make_guarded()
-    guarded.endpoint.door.most = 8
+    guarded.endpoint.limits.most = 8
     nodes = [guarded.dealer() for _ in range(3)]
     for received in (3, 6):
         for node in nodes:
@@ -338,8 +346,8 @@ def test_connections_are_ended_also_where_no_file_can_be_opened_any_more(make_gu
         raise OSError(errno.EMFILE, "Too many open files")
 
     guarded = make_guarded()
-    guarded.endpoint.door.most = 2
-    monkeypatch.setattr(unfinished, "borrowed", none_free)
+    guarded.endpoint.limits.most = 2
+    monkeypatch.setattr(message_limits, "borrowed", none_free)
     opened = [guarded.enter() for _ in range(5)]
     guarded.until(lambda: len(guarded.held) == 2 and guarded.complaints)
 
@@ -349,8 +357,10 @@ def test_connections_are_ended_also_where_no_file_can_be_opened_any_more(make_gu
 @pytest.mark.parametrize("files", [300, 100_000])
 def test_no_more_connections_are_let_in_than_there_may_be_files(monkeypatch, files):
     """But always those that the nodes need."""
-    monkeypatch.setattr(unfinished.resource, "getrlimit", lambda _: (files, files))
-    doors = [Door.for_messages("tcp://127.0.0.1:1", 1, 1, nodes=NODES[:count], used=2) for count in (10, 100)]
+    monkeypatch.setattr(message_limits.resource, "getrlimit", lambda _: (files, files))
+    all_limits = [
+        SocketLimits.for_messages("tcp://127.0.0.1:1", 1, 1, nodes=NODES[:count], used=2) for count in (10, 100)
+    ]
 
     expected = {300: [144, 216], 100_000: [AGAIN * (STRANGERS_MAX + 20), AGAIN * (STRANGERS_MAX + 200)]}
-    assert [door.most for door in doors] == expected[files]
+    assert [limits.most for limits in all_limits] == expected[files]

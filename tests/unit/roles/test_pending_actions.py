@@ -7,7 +7,7 @@ from staged_world import fault, inject
 
 from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.plan import Injection
-from edgebed.roles.control.to_come import ON_FAILURE, Cause, Latest, PendingActions
+from edgebed.roles.control.pending_actions import ON_FAILURE, FaultCause, Latest, PendingActions
 
 NODES, ACTIONS = ("edge-0", "edge-1"), ("kill", "launch", "thaw")
 TIMES = st.sampled_from([0.0, 0.5, 1.0, 3.0, 9.0])
@@ -21,7 +21,7 @@ def test_the_latest_is_that_of_all_which_are_left(acts):
     for key, act in enumerate(acts):
         if isinstance(act, tuple):
             node, action, asked_s, name = act
-            left[key] = Cause(name, "", asked_s), Injection(node=node, action=action)
+            left[key] = FaultCause(name, "", asked_s), Injection(node=node, action=action)
             to_come.add(key, *left[key])
         elif left:
             done = list(left)[act % len(left)]
@@ -49,7 +49,7 @@ def test_who_is_away_or_stands_still_is_told_by_what_undoes_just_that(steps, don
     """A launch counts once its own fault has begun; a thaw or heal counts for its own fault, or for all."""
     to_come, left = PendingActions[int](), []
     for key, (node, action, (asked_s, begun_s), name, undoes_all) in enumerate(steps):
-        cause = Cause(name, "", asked_s, begun_s=begun_s, undoes_all=undoes_all and action in ("thaw", "heal"))
+        cause = FaultCause(name, "", asked_s, begun_s=begun_s, undoes_all=undoes_all and action in ("thaw", "heal"))
         to_come.add(key, cause, Injection(node=node, action=action))
         left.append((key, node, action, cause))
     for key in done & set(range(len(steps))):
@@ -88,13 +88,13 @@ def test_a_death_does_not_look_at_what_is_still_to_come(make_world, monkeypatch)
     for count in (100, 400):
         reads = 0
 
-        class Counted(Cause):
+        class Counted(FaultCause):
             def __getattribute__(self, name):
                 nonlocal reads
                 reads += name == "asked_s"
                 return super().__getattribute__(name)
 
-        monkeypatch.setattr("edgebed.roles.control.fault_schedule.Cause", Counted)
+        monkeypatch.setattr("edgebed.roles.control.fault_schedule.FaultCause", Counted)
         steps = [
             fault(
                 f"edge-{k % 2}", inject(f"edge-{k % 2}", "kill"), inject(f"edge-{k % 2}", "launch", 0.5), at_s=1.0 + k

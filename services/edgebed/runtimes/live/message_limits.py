@@ -5,7 +5,7 @@ the run could have it collect for ever. The kernel knows how many bytes each con
 last message, and waits in no buffer of the kernel, is in the memory of this process: that is bounded by what a message
 of the run can have.
 
-A thread looks, so that a busy node is no open door. It finds the connections among the open files, and looks at all of
+A thread looks, so that a busy node has limits, too. It finds the connections among the open files, and looks at all of
 them every second, or as soon as the process has grown or has many files open; for LOOKING of the time at most, unless
 something is suspicious.
 
@@ -43,8 +43,8 @@ LOOKING = 0.05
 SLACK_BYTES = 64 * 1024
 """Bytes of a handshake, of frames' heads and of small messages."""
 STRANGERS_MAX, AGAIN = 16, 4
-"""Connections of nobody whom a door knows; and how many a node may have for each that it uses, since it may come again
-before the last one ends."""
+"""Connections of nobody whom a socket knows; and how many a node may have for each that it uses, since it may come
+again before the last one ends."""
 MESSAGES = 2
 """Largest messages that a connection may bring before one is taken from it."""
 GAP = 64
@@ -54,7 +54,7 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass
-class Door:
+class SocketLimits:
     """An address at which this process listens, and what may come in there."""
 
     address: str
@@ -97,8 +97,8 @@ class Door:
         nodes: Collection[str],
         used: int = 1,
         is_patient: bool = False,
-    ) -> "Door":
-        """A door for messages of at most that many bytes, from nodes that each use so many connections.
+    ) -> "SocketLimits":
+        """Limits for messages of at most that many bytes, from nodes that each use so many connections.
 
         No more are let in than this process may have files.
         """
@@ -134,15 +134,15 @@ class Door:
 class Connection:
     """What is known of a connection."""
 
-    door: Door | None
-    """None: it is no connection of a door."""
+    limits: SocketLimits | None
+    """None: it is no connection of a socket with limits."""
     cookie: bytes
     """What the kernel tells it from all others by."""
     order: int = 0
     """Which it was, of all that were found."""
     taken: int = 0
     drained: int = 0
-    """The door's count when a message was last seen to have been taken."""
+    """The socket's count when a message was last seen to have been taken."""
     begin: int = 0
     """Bytes that it had brought by then."""
     has_spoken: bool = False
@@ -151,18 +151,18 @@ class Connection:
     """Bytes since then; 0 where it is not clear that they are not whole messages."""
 
 
-class Guard:
+class ConnectionLimiter:
     """Ends connections that bring too much of a message which does not end."""
 
-    def __init__(self, *doors: Door) -> None:
-        self.doors = {door.place: door for door in doors}
+    def __init__(self, *all_limits: SocketLimits) -> None:
+        self.all_limits = {limits.place: limits for limits in all_limits}
         self.connections: dict[int, Connection] = {}
         """By their number among the open files."""
         self._order = itertools.count()
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="guard", daemon=True)
 
-    def start(self) -> "Guard":
+    def start(self) -> "ConnectionLimiter":
         """Begin to look."""
         self._thread.start()
         return self
@@ -190,47 +190,47 @@ class Guard:
                 rest_until_s = 0.0 if self._is_suspicious() else now + (time.thread_time() - began_s) / LOOKING
 
     def _is_suspicious(self) -> bool:
-        """Whether a connection is half way to being ended, or a door had too many."""
-        is_full = any(door.was_full for door in self.doors.values())
-        return is_full or any(each.door and each.held > each.door.limit / 2 for each in self.connections.values())
+        """Whether a connection is half way to being ended, or a socket had too many."""
+        is_full = any(limits.was_full for limits in self.all_limits.values())
+        return is_full or any(each.limits and each.held > each.limits.limit / 2 for each in self.connections.values())
 
     def look(self) -> None:
         """Look at all connections, and end those that hold too much, or are too many."""
         self._look_at_all()
-        for door in self.doors.values():
-            door.seen = dict(door.taken)
-            here = {number: each.held for number, each in self.connections.items() if each.door is door}
+        for limits in self.all_limits.values():
+            limits.seen = dict(limits.taken)
+            here = {number: each.held for number, each in self.connections.items() if each.limits is limits}
             for number, held in list(here.items()):
-                if held > door.limit:
-                    here[number] = self._end(number, least=door.limit)
+                if held > limits.limit:
+                    here[number] = self._end(number, least=limits.limit)
             # those of whom nothing was ever taken come first, and of these the largest
-            order = sorted(here, key=lambda number: (number not in door.taken, here[number]))
-            while order and sum(here.values()) > door.limit * door.at_once:
+            order = sorted(here, key=lambda number: (number not in limits.taken, here[number]))
+            while order and sum(here.values()) > limits.limit * limits.at_once:
                 here[order[-1]] = self._end(order.pop(), least=0)
-            self._end_beyond(door, sorted(here, key=lambda number: self.connections[number].order))
+            self._end_beyond(limits, sorted(here, key=lambda number: self.connections[number].order))
 
-    def _end_beyond(self, door: Door, here: list[int]) -> None:
+    def _end_beyond(self, limits: SocketLimits, here: list[int]) -> None:
         """End connections that are too many, the last first: of a node, whatever it said, and in all of the silent."""
-        unread, door.unread = door.unread, set()
+        unread, limits.unread = limits.unread, set()
         own, ended = Counter[str](), Counter[str]()
         silent = [number for number in here if not self.connections[number].has_spoken]
         for number in here:
             if self.connections[number].has_spoken:
-                name, most = door.owner(number)
+                name, most = limits.owner(number)
                 own[name] += 1
-                if door.owners.get(number) in unread and self._abort(number):
-                    door.ended.append(f"ended: {door.owners[number]!r} does not read what it is sent")
+                if limits.owners.get(number) in unread and self._abort(number):
+                    limits.ended.append(f"ended: {limits.owners[number]!r} does not read what it is sent")
                 elif own[name] > most:
                     ended[name] += self._abort(number)
         for name, count in ended.items():
-            most = door.each if name else STRANGERS_MAX
-            door.ended.append(
+            most = limits.each if name else STRANGERS_MAX
+            limits.ended.append(
                 f"ended: {count} of {own[name]} connections of {name or 'strangers'}, which may have {most}"
             )
-        left = max(0, door.most - own.total() + ended.total())
+        left = max(0, limits.most - own.total() + ended.total())
         if count := sum(map(self._abort, silent[left:])):
-            door.ended.append(f"ended: {count} of more than {door.most} connections, which said nothing")
-        door.was_full = bool(count or ended)
+            limits.ended.append(f"ended: {count} of more than {limits.most} connections, which said nothing")
+        limits.was_full = bool(count or ended)
 
     def _look_at_all(self) -> None:
         """Look at all open files: the kernel gives the lowest free number, so that gaps are small.
@@ -258,7 +258,7 @@ class Guard:
             known = self.connections.get(number)
             if known is None or known.cookie != cookie:
                 known = self._new(number, cookie, one)
-            if known.door:
+            if known.limits:
                 known.held = self._held(known, number, received_bytes(one) or 0)
             return known
         finally:
@@ -271,25 +271,25 @@ class Guard:
             host, port = connection.getsockname()[:2]
         except (OSError, ValueError):
             return Connection(None, cookie)
-        door = self.doors.get((host, port)) or self.doors.get(("0.0.0.0", port))  # noqa: S104 - compared, not bound
-        if door is None:
+        limits = self.all_limits.get((host, port)) or self.all_limits.get(("0.0.0.0", port))  # noqa: S104 - compared, not bound
+        if limits is None:
             return Connection(None, cookie)
-        return Connection(door, cookie, next(self._order), door.seen.get(number, 0), door.drained)
+        return Connection(limits, cookie, next(self._order), limits.seen.get(number, 0), limits.drained)
 
     def _held(self, known: Connection, number: int, received: int) -> int:
         """Bytes that have come since the last message was taken, at most."""
-        door = known.door
-        assert door is not None
-        taken = door.taken.get(number, 0)
+        limits = known.limits
+        assert limits is not None
+        taken = limits.taken.get(number, 0)
         if taken != known.taken:
-            known.taken, known.drained, known.begin, known.has_spoken = taken, door.drained, received, True
-        is_sure = not door.is_patient or door.drained > known.drained + 1
+            known.taken, known.drained, known.begin, known.has_spoken = taken, limits.drained, received, True
+        is_sure = not limits.is_patient or limits.drained > known.drained + 1
         return max(0, received - known.begin) if is_sure else 0
 
     def _end(self, number: int, least: float) -> int:
         """End a connection that holds more than `least` without what waits in the kernel; return what it holds then."""
         known = self.connections[number]
-        assert known.door is not None
+        assert known.limits is not None
         with borrowed(number) as (_, connection):
             if not self._is_still(connection, number):
                 return 0
@@ -297,7 +297,7 @@ class Guard:
             if known.held - waiting <= least:
                 return known.held
             abort(connection)
-        known.door.ended.append(f"ended: it had brought {known.held:,} bytes without the end of a message")
+        known.limits.ended.append(f"ended: it had brought {known.held:,} bytes without the end of a message")
         return 0
 
     def _abort(self, number: int) -> bool:

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from learning_curves import learned
 
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measuring import accuracy, difference, of_summary
 from edgebed.studies.papers.paper import AtLeast, AtMost, Near, Row, Sign
+from edgebed.studies.reproduction.extrapolation import has_levelled, lengthened, over_lengths
 from edgebed.studies.reproduction.findings import judge
-from edgebed.studies.reproduction.lengthening import has_levelled, lengthened, over_lengths
 from edgebed.studies.statistics import CONFIDENCE, interval
+from edgebed.studies.trial_result import FinishedTrial
 
 UPDATES = 64
 DOUBLINGS = 3

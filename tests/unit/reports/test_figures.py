@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.quantities import bytes_text
-from edgebed.reports.writing.drawing import (
+from edgebed.reports.writing.figures import (
     INK,
     PRINTED_INK,
     SIZE,

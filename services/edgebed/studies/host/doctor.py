@@ -21,7 +21,7 @@ from edgebed.emulation import calibration
 from edgebed.emulation.means import mechanisms_of, why_no_cgroups, why_no_namespaces
 from edgebed.journal.run_folder import runs_root
 from edgebed.learning.data_sets.registry import FOUND, data_directory, is_here
-from edgebed.studies.host.calibrating import REQUIREMENTS
+from edgebed.studies.host.calibrate import REQUIREMENTS
 
 CORES_MIN = 2
 """Cores that the demo and the quickstart ask for."""

@@ -6,8 +6,8 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.framing import burst_bytes
 from edgebed.core.records import HostLoad, Received, Trial, Usage
 from edgebed.emulation.calibration import PAYLOAD_SHARE
-from edgebed.journal.passed import Passed
-from edgebed.studies.host.calibrating import FULL, QUICK, bulk_of, images, together_of
+from edgebed.journal.transfer_times import Passed
+from edgebed.studies.host.calibrate import FULL, QUICK, bulk_of, images, together_of
 
 RATE = 10_000_000
 

@@ -10,7 +10,7 @@ from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import bytes_text
 from edgebed.journal.series import Series
 from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of
-from edgebed.reports.writing.character_chart import Axis, Line, chart_lines
+from edgebed.reports.writing.text_chart import Axis, Line, chart_lines
 
 MARKERS = "xo+*#@"
 LEVEL = "-"

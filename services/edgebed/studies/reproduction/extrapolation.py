@@ -16,9 +16,9 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from edgebed.journal.summary import TrialSummary
-from edgebed.studies.finished import FinishedTrial
 from edgebed.studies.papers.measure import Measure
 from edgebed.studies.statistics import ConfidenceInterval, interval
+from edgebed.studies.trial_result import FinishedTrial
 
 NOT_MEASURED: dict[str, Any] = {
     name: None for name, declared in get_type_hints(TrialSummary).items() if type(None) in get_args(declared)

@@ -20,7 +20,7 @@ BEGUN, UNDOES_ALL = "begun", ""
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Cause(msgspec.Struct, frozen=True):
+class FaultCause(msgspec.Struct, frozen=True):
     """Why something is done to a node."""
 
     name: str
@@ -74,7 +74,7 @@ class PendingActions(Generic[Key]):
     """Steps to come, each with its key; indexed by node and action."""
 
     def __init__(self) -> None:
-        self.all: dict[Key, tuple[Cause, Injection]] = {}
+        self.all: dict[Key, tuple[FaultCause, Injection]] = {}
         self.latest: defaultdict[Hashable, Latest] = defaultdict(Latest)
         """Times by what they are of, as `_subjects` has it."""
 
@@ -82,17 +82,17 @@ class PendingActions(Generic[Key]):
         """Whether the step of this key is still to be done."""
         return key in self.all
 
-    def __getitem__(self, key: Key) -> tuple[Cause, Injection]:
+    def __getitem__(self, key: Key) -> tuple[FaultCause, Injection]:
         """Return why the step of this key is to be done, and what."""
         return self.all[key]
 
-    def add(self, key: Key, cause: Cause, injection: Injection) -> None:
+    def add(self, key: Key, cause: FaultCause, injection: Injection) -> None:
         """Add a step, to be done at `cause.asked_s`."""
         self.all[key] = cause, injection
         for subject, time_s in _subjects(cause, injection):
             self.latest[subject].add(time_s)
 
-    def pop(self, key: Key) -> tuple[Cause, Injection]:
+    def pop(self, key: Key) -> tuple[FaultCause, Injection]:
         """Remove and return a step that is no longer to be done."""
         cause, injection = self.all.pop(key)
         for subject, time_s in _subjects(cause, injection):
@@ -104,7 +104,7 @@ class PendingActions(Generic[Key]):
         self.all.clear()
         self.latest.clear()
 
-    def causes(self) -> Iterator[Cause]:
+    def causes(self) -> Iterator[FaultCause]:
         """Yield the causes of all steps."""
         return (cause for cause, _ in self.all.values())
 
@@ -131,7 +131,7 @@ class PendingActions(Generic[Key]):
         return self.latest[subject].latest_s() if subject in self.latest else None
 
 
-def _subjects(cause: Cause, injection: Injection) -> Iterator[tuple[Hashable, float]]:
+def _subjects(cause: FaultCause, injection: Injection) -> Iterator[tuple[Hashable, float]]:
     """Yield the keys by which a step is indexed, each with a time.
 
     By node and action: when it is due. By BRINGS_BACK: when whatever brings a node back is due, but for what a policy

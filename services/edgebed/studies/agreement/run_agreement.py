@@ -26,7 +26,7 @@ from edgebed.scenario.source import from_plain
 from edgebed.studies.agreement.agreement import SEEDS_MIN, Agreement, Verdict, agreement, overall
 from edgebed.studies.arms import Arm, gather
 from edgebed.studies.cells.jobs import Job, Tell, begin
-from edgebed.studies.cells.spreading import by_time, show_ended, spread
+from edgebed.studies.cells.parallel import by_time, show_ended, spread
 
 Key = tuple[Runtime, int]
 """Runtime and seed."""

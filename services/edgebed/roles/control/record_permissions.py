@@ -105,14 +105,14 @@ SUMMED: dict[type[records.Record], tuple[str, ...]] = {
 """Fields that readers add up over all lines: their sum must be countable, too."""
 
 
-class Duties:
+class RecordPermissions:
     """What each node of a trial owes; knows what has been told, as far as what follows depends on it."""
 
     def __init__(self, plan: Plan, reached: int = 0) -> None:
         """`reached`: steps or updates that were told before the trial was resumed."""
         method = plan.nodes[0].method
         self.plans = {node.node: node for node in plan.nodes}
-        self.duties = {node.node: _duty(node, plan) for node in plan.nodes}
+        self.permissions = {node.node: _duty(node, plan) for node in plan.nodes}
         self.neighbours = plan.neighbours()
         self.strides: dict[str, int] = {}
         """Mini-batches from one step of each shard to its next."""
@@ -126,7 +126,7 @@ class Duties:
 
     def objection(self, node: str, incarnation: int, said: records.Record | Message) -> str:
         """Say why something is not taken from a node in that incarnation; empty: it is, and is noted."""
-        what, duty = type(said).__name__, self.duties[node]
+        what, duty = type(said).__name__, self.permissions[node]
         if duty not in OWED.get(type(said), NODES):
             return f"{what}, which no {duty} owes"
         if not isinstance(said, records.Record):
@@ -155,43 +155,43 @@ def is_timely(t: float, now: float) -> bool:
 # --- records of several kinds ---------------------------------------------------------------------------------------
 
 
-def _long(duties: Duties, _: str, __: int, said: Any) -> str:
+def _long(permissions: RecordPermissions, _: str, __: int, said: Any) -> str:
     long = (field for field in TEXTS[type(said)] if sum(map(len, _texts(getattr(said, field)))) > TEXT_MAX)
     return next((f"{field} of more than {TEXT_MAX:,} characters" for field in long), "")
 
 
-def _of_another_life(duties: Duties, _: str, incarnation: int, said: Any) -> str:
+def _of_another_life(permissions: RecordPermissions, _: str, incarnation: int, said: Any) -> str:
     is_own = said.incarnation == incarnation
     return "" if is_own else f"of incarnation {said.incarnation:,}, in incarnation {incarnation:,}"
 
 
-def _of_no_worker(duties: Duties, _: str, __: int, said: Any) -> str:
+def _of_no_worker(permissions: RecordPermissions, _: str, __: int, said: Any) -> str:
     is_about_none = type(said) is records.Refused and not said.worker
-    is_known = is_about_none or duties.duties.get(said.worker, "evaluator") != "evaluator"
+    is_known = is_about_none or permissions.permissions.get(said.worker, "evaluator") != "evaluator"
     return "" if is_known else f"of {_shown(said.worker)}, which is no worker"
 
 
-def _of_no_neighbour(duties: Duties, node: str, _: int, said: Any) -> str:
+def _of_no_neighbour(permissions: RecordPermissions, node: str, _: int, said: Any) -> str:
     names = (getattr(said, field) for field in OF_NEIGHBOURS[type(said)])
-    strange = (name for name in names if name and name != node and name not in duties.neighbours[node])
+    strange = (name for name in names if name and name != node and name not in permissions.neighbours[node])
     return next((f"of {_shown(name)}, which it exchanges nothing with" for name in strange), "")
 
 
-def _of_no_such_word(duties: Duties, _: str, __: int, said: Any) -> str:
+def _of_no_such_word(permissions: RecordPermissions, _: str, __: int, said: Any) -> str:
     field, words = WORDS[type(said)]
     word = getattr(said, field)
     return "" if word in words else f"{field} {_shown(word)}"
 
 
-def _uncountable(duties: Duties, _: str, __: int, said: Any) -> str:
+def _uncountable(permissions: RecordPermissions, _: str, __: int, said: Any) -> str:
     kind = type(said)
-    totals = ((field, duties.sums[kind, field] + (getattr(said, field) or 0)) for field in SUMMED[kind])
+    totals = ((field, permissions.sums[kind, field] + (getattr(said, field) or 0)) for field in SUMMED[kind])
     return next((f"more {field} than can be counted" for field, total in totals if total > LARGEST), "")
 
 
-def _shrunk(duties: Duties, node: str, incarnation: int, said: Any) -> str:
+def _shrunk(permissions: RecordPermissions, node: str, incarnation: int, said: Any) -> str:
     grows, _ = CUMULATIVE[type(said)]
-    before = duties.grown.get(_key(node, incarnation, said), 0)
+    before = permissions.grown.get(_key(node, incarnation, said), 0)
     return f"{grows} is less than it was" if getattr(said, grows) < before else ""
 
 
@@ -200,51 +200,53 @@ def _key(node: str, incarnation: int, said: records.Record) -> tuple[Any, ...]:
     return node, incarnation, kind, *[getattr(said, field) for field in CUMULATIVE[kind][1]]
 
 
-def _untraced(duties: Duties, node: str, _: int, __: Any) -> str:
-    return "" if duties.plans[node].trace else "nothing is traced"
+def _untraced(permissions: RecordPermissions, node: str, _: int, __: Any) -> str:
+    return "" if permissions.plans[node].trace else "nothing is traced"
 
 
 # --- numbers of one kind --------------------------------------------------------------------------------------------
 
 
-def _update(duties: Duties, _: str, __: int, said: records.Update) -> str:
+def _update(permissions: RecordPermissions, _: str, __: int, said: records.Update) -> str:
     if said.base >= said.version or said.staleness >= said.version:
         return f"update {said.version:,} of base {said.base:,} with staleness {said.staleness:,}"
-    return duties.reach.objection(said.version, "update")
+    return permissions.reach.objection(said.version, "update")
 
 
-def _beyond(duties: Duties, _: str, __: int, said: records.Resumed | records.BackedUp) -> str:
-    return duties.reach.objection(said.step)
+def _beyond(permissions: RecordPermissions, _: str, __: int, said: records.Resumed | records.BackedUp) -> str:
+    return permissions.reach.objection(said.step)
 
 
-def _step(duties: Duties, node: str, _: int, said: records.Step) -> str:
-    stride, shard = duties.strides[node], _shard(duties.plans[node])
+def _step(permissions: RecordPermissions, node: str, _: int, said: records.Step) -> str:
+    stride, shard = permissions.strides[node], _shard(permissions.plans[node])
     if said.every != stride or said.step % stride:
         return f"step {said.step:,} of every {said.every:,}, of a shard that makes every {stride:,}"
     if said.made and (shard.above or said.made > said.step + stride):
         return f"{said.made:,} updates complete with step {said.step:,}"
-    return duties.reach.objection(said.step)
+    return permissions.reach.objection(said.step)
 
 
-def _progress(duties: Duties, node: str, _: int, said: records.Progress) -> str:
-    stride, shard = duties.strides[node], _shard(duties.plans[node])
+def _progress(permissions: RecordPermissions, node: str, _: int, said: records.Progress) -> str:
+    stride, shard = permissions.strides[node], _shard(permissions.plans[node])
     if said.every != stride or said.below != shard.below or said.made > said.begun:
         return f"{said.made:,} of {said.begun:,} steps, every {said.every:,}, with inputs of {_shown(said.below)}"
-    return duties.reach.objection(said.since + said.begun * stride)
+    return permissions.reach.objection(said.since + said.begun * stride)
 
 
-def _taught(duties: Duties, node: str, _: int, said: records.Taught) -> str:
-    owners = dict(_shard(duties.plans[node]).owners) or {node: 0}
-    return duties.reach.objection(said.step) if said.shard in owners else f"of a module of {_shown(said.shard)}"
+def _taught(permissions: RecordPermissions, node: str, _: int, said: records.Taught) -> str:
+    owners = dict(_shard(permissions.plans[node]).owners) or {node: 0}
+    return permissions.reach.objection(said.step) if said.shard in owners else f"of a module of {_shown(said.shard)}"
 
 
-def _diverged(duties: Duties, node: str, incarnation: int, said: records.Diverged) -> str:
+def _diverged(permissions: RecordPermissions, node: str, incarnation: int, said: records.Diverged) -> str:
     """An evaluator leaves its incarnation out."""
-    return "" if duties.duties[node] == "evaluator" else _of_another_life(duties, node, incarnation, said)
+    return (
+        "" if permissions.permissions[node] == "evaluator" else _of_another_life(permissions, node, incarnation, said)
+    )
 
 
-def _wrong_by_itself(duties: Duties, node: str, incarnation: int, said: Any) -> str:
-    return OWN[type(said)](duties, node, incarnation, said)
+def _wrong_by_itself(permissions: RecordPermissions, node: str, incarnation: int, said: Any) -> str:
+    return OWN[type(said)](permissions, node, incarnation, said)
 
 
 def _duty(node: NodePlan, plan: Plan) -> str:
@@ -272,7 +274,7 @@ def _text_fields(kind: type[records.Record]) -> tuple[str, ...]:
 
 TEXTS = {kind: fields for kind in records.RECORDS if (fields := _text_fields(kind))}
 """Fields that hold text."""
-Check = Callable[[Duties, str, int, Any], str]
+Check = Callable[[RecordPermissions, str, int, Any], str]
 """A function that says what is wrong with a record of a node in an incarnation; empty: nothing."""
 MADE: dict[type[records.Record], Callable[[Any], int]] = {
     records.Update: lambda said: said.version,
