@@ -373,7 +373,8 @@ def reproduce(
     chosen = {name: check_rows(find_paper(name), rows or ()) for name in papers}
     require_figures(figures if len(papers) == 1 else None)
     given: dict[str, Any] = {
-        "rows": rows or (), "scale": scale, "seeds": seeds, "first_seed": first_seed, "output": output, "run_options": run_options
+        "rows": rows or (), "scale": scale, "seeds": seeds, "first_seed": first_seed, "output": output,
+        "run_options": run_options,
     }  # fmt: skip
     try:
         with spreading(jobs, dask, runs=not no_run) as executor:
