@@ -215,7 +215,7 @@ MISTAKES = (
     Mistake("does-twice", "what is in the log is done twice", _instead(ParameterServer, "redo", _does_twice)),
     Mistake("swaps-entries", "a log's last two entries are done in the wrong order",
             _instead(server_log, "read_records", _swaps)),
-    Mistake("forgets-held", "a snapshot is without the pushes that are held", _forgets(ParameterServer, "held")),
+    Mistake("forgets-held", "a snapshot is without the pushes that are held", _forgets(ParameterServer, "pending")),
     Mistake("forgets-steps", "a snapshot does not say who pushed what", _forgets(ParameterServer, "steps")),
     Mistake("forgets-waiting", "a snapshot does not say who waits for an answer",
             _forgets(ParameterServer, "unanswered")),

@@ -41,5 +41,5 @@ def check_effects(server: ParameterServer, effects: list[Effect]) -> None:
 def check_deadline(server: ParameterServer, now: float) -> None:
     """No push is held for longer than the method says."""
     deadline_s = server.aggregation.deadline_s
-    if server.held and deadline_s is not None and not server.finished:
-        assert now <= server.held_s + deadline_s + SLACK_S, f"held since {server.held_s:g} s, at {now:g} s"
+    if server.pending and deadline_s is not None and not server.finished:
+        assert now <= server.pending_s + deadline_s + SLACK_S, f"held since {server.pending_s:g} s, at {now:g} s"

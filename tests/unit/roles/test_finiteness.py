@@ -10,7 +10,7 @@ from edgebed.algorithms.local_work import local_steps
 from edgebed.core.plan import TensorLayout
 from edgebed.roles.finiteness import CheckedGradient, NotFinite, all_finite, first_computed, first_given, first_sent
 
-LAYOUT = (TensorLayout("in.weight", (2, 2)), TensorLayout("mean", (2,), kept=True), TensorLayout("out.bias", (1,)))
+LAYOUT = (TensorLayout("in.weight", (2, 2)), TensorLayout("mean", (2,), is_buffer=True), TensorLayout("out.bias", (1,)))
 FINE = np.ones(7, np.float32)
 
 

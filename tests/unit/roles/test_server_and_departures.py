@@ -193,7 +193,12 @@ def test_the_state_of_who_has_left_is_released(method, pull, make_bench):
 
     server, aggregation = bench.server, bench.server.aggregation
     assert len(bench.left()) == 3
-    assert (server.answers.held, server.held, server.membership.peers, server.membership.silent) == ({}, [], {}, {})
+    assert (server.answers.client_versions, server.pending, server.membership.peers, server.membership.silent) == (
+        {},
+        [],
+        {},
+        {},
+    )
     for table in ("counts_at_pull", "members", "waiting", "sums"):
         assert not getattr(aggregation, table, None)
     assert aggregation.version == 3
@@ -333,9 +338,9 @@ def assert_sound(bench):
     """What holds at every moment: versions count updates, and whatever is held waits for somebody who is there."""
     server, aggregation = bench.server, bench.server.aggregation
     assert [update.version for update in bench.kept(records.Update)] == list(range(1, aggregation.version + 1))
-    assert set(server.answers.held) | set(server.membership.silent) <= set(server.membership.peers)
+    assert set(server.answers.client_versions) | set(server.membership.silent) <= set(server.membership.peers)
     assert set(getattr(aggregation, "counts_at_pull", ())) <= set(server.membership.peers)
-    if server.held:
+    if server.pending:
         assert aggregation.members == set(server.membership.peers)
         assert set(aggregation.waiting) < aggregation.members
         assert len(aggregation.waiting) < aggregation.config.quorum * len(aggregation.members)
@@ -358,7 +363,7 @@ def test_whatever_happens_every_push_is_applied_or_refused_and_nobody_waits_for_
     pushes = [*bench.kept(records.Update), *(each for each in bench.kept(records.Refused) if each.worker)]
     assert sorted(push.step for push in pushes) == steps
     assert bench.server.membership.peers == {}
-    assert bench.server.held == []
+    assert bench.server.pending == []
     assert bench.server.alarm.at_s == float("inf")
 
 

@@ -146,7 +146,7 @@ def test_of_a_node_that_is_killed_all_is_told_but_what_is_not_owed(life_s):
     meter = usage_meter(Lifetime(0))
     told = [each.time_s for t in range(life_s) for each in meter.read(float(t), 0.0)]
 
-    assert told[-1] >= Incarnation(Span(0.0, float(life_s)), told=False).owed.length_s
+    assert told[-1] >= Incarnation(Span(0.0, float(life_s)), reported=False).owed.length_s
 
 
 @dataclass

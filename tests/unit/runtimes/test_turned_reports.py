@@ -379,7 +379,7 @@ def test_any_record_of_any_node_leaves_a_journal_that_can_be_read_summarised_and
 def test_what_is_added_up_stays_countable_however_often_it_is_said(stage, kind):
     """The largest numbers, and nothing, by turns: also where what comes of them is of another type."""
     staged = stage("shards" if OWED[kind] <= OWED[records.Messages] else "updates")
-    owners = [name for name, duty in staged.shell.duties.duties.items() if duty in OWED[kind]]
+    owners = [name for name, duty in staged.shell.permissions.duties.items() if duty in OWED[kind]]
     for node in owners[:2]:
         for turn in range(2200):
             fields = {}

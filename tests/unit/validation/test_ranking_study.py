@@ -105,9 +105,7 @@ def test_what_is_stated_comes_first_and_is_not_changed_after(tmp_path: Path) -> 
     again = begin_study(msgspec.structs.replace(wanted, started="later"), tmp_path, said.append, resume=True)
     assert again == wanted
     assert {name: file.read_bytes() for name, file in files.items()} == before
-    with pytest.raises(
-        ScenarioError, match=r"--margin: 5%, but .*preregistration.json states 3%; nothing is changed after the"
-    ):
+    with pytest.raises(ScenarioError, match=r"--margin: 5%, but .*stated.json states 3%; nothing is changed after the"):
         begin_study(msgspec.structs.replace(wanted, margins={"time": 0.05}), tmp_path, said.append, resume=True)
 
 
@@ -128,7 +126,7 @@ def test_a_study_at_the_edges_is_one_of_its_own(tmp_path: Path) -> None:
         .read_text()
         .startswith("# Drawn by `scripts/validate ranks --drawing edges --seed 36`")
     )
-    with pytest.raises(ScenarioError, match=r"--drawing: usual, but .*preregistration.json states edges"):
+    with pytest.raises(ScenarioError, match=r"--drawing: usual, but .*stated.json states edges"):
         begin_study(msgspec.structs.replace(wanted, drawing="usual"), tmp_path, lambda _: None, resume=True)
 
 

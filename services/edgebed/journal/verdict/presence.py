@@ -143,8 +143,8 @@ def _lives(events: Iterable[tuple[float, str]], series: Series, ends: Sequence[s
 def _life(since_s: float, until_s: float, silent_s: float | None, series: Series, *, reported: bool) -> Incarnation:
     """A life, as far as it is training."""
     if silent_s is not None:
-        until_s, told = min(until_s, silent_s), False
-    return Incarnation(Span(max(0.0, since_s), max(0.0, min(until_s, series.trained_s))), reported=told)
+        until_s, reported = min(until_s, silent_s), False
+    return Incarnation(Span(max(0.0, since_s), max(0.0, min(until_s, series.trained_s))), reported=reported)
 
 
 def _last_heard_s(series: Series, before_s: float) -> float:

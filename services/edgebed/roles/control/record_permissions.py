@@ -112,7 +112,7 @@ class RecordPermissions:
         """`reached`: steps or updates that were told before the trial was resumed."""
         method = plan.nodes[0].method
         self.plans = {node.node: node for node in plan.nodes}
-        self.permissions = {node.node: _duty(node, plan) for node in plan.nodes}
+        self.duties = {node.node: _duty(node, plan) for node in plan.nodes}
         self.neighbours = plan.neighbours()
         self.strides: dict[str, int] = {}
         """Mini-batches from one step of each shard to its next."""
@@ -126,7 +126,7 @@ class RecordPermissions:
 
     def objection(self, node: str, incarnation: int, said: records.Record | Message) -> str:
         """Say why something is not taken from a node in that incarnation; empty: it is, and is noted."""
-        what, duty = type(said).__name__, self.permissions[node]
+        what, duty = type(said).__name__, self.duties[node]
         if duty not in OWED.get(type(said), NODES):
             return f"{what}, which no {duty} owes"
         if not isinstance(said, records.Record):
@@ -167,7 +167,7 @@ def _of_another_life(permissions: RecordPermissions, _: str, incarnation: int, s
 
 def _of_no_worker(permissions: RecordPermissions, _: str, __: int, said: Any) -> str:
     is_about_none = type(said) is records.Refused and not said.worker
-    is_known = is_about_none or permissions.permissions.get(said.worker, "evaluator") != "evaluator"
+    is_known = is_about_none or permissions.duties.get(said.worker, "evaluator") != "evaluator"
     return "" if is_known else f"of {_shown(said.worker)}, which is no worker"
 
 
@@ -240,9 +240,7 @@ def _taught(permissions: RecordPermissions, node: str, _: int, said: records.Tau
 
 def _diverged(permissions: RecordPermissions, node: str, incarnation: int, said: records.Diverged) -> str:
     """An evaluator leaves its incarnation out."""
-    return (
-        "" if permissions.permissions[node] == "evaluator" else _of_another_life(permissions, node, incarnation, said)
-    )
+    return "" if permissions.duties[node] == "evaluator" else _of_another_life(permissions, node, incarnation, said)
 
 
 def _wrong_by_itself(permissions: RecordPermissions, node: str, incarnation: int, said: Any) -> str:

@@ -78,7 +78,7 @@ def test_what_was_measured_last_is_not_owed_of_a_node_that_could_not_tell():
     assert Incarnation(Span(0.0, 60.0), reported=False).owed == Span(0.0, 60.0 - told_after_s(60.0) - 1.0)
     assert Incarnation(Span(5.0, 6.0), reported=False).owed.length_s == 0.0
     (life,) = Presence(series_with((0.0, "running"), ended=None)).lives("edge-0")
-    assert not life.told
+    assert not life.reported
 
 
 def test_parts_of_the_training_overlap_or_do_not():

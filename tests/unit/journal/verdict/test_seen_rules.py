@@ -176,8 +176,8 @@ def test_a_line_is_joined_to_the_account_that_it_was_made_for():
         fold.add(t, node, record)
     first, second = fold.by_node()["edge-0"]
 
-    assert (first.told, first.seen, first.last.differed) == (OWN, seen(), 4)
-    assert (second.told.cpu_s, second.seen.cpu_s) == (1.0, 1.0)
+    assert (first.reported, first.seen, first.last.differed) == (OWN, seen(), 4)
+    assert (second.reported.cpu_s, second.seen.cpu_s) == (1.0, 1.0)
     (other,) = fold.by_node()["edge-1"]
     assert other[:3] == Sighting(seen("edge-1", time_s=100.0))[:3]
     assert [watch.lasted_s for watch in (*second.watches, *other.watches)] == [3.1, 3.2]

@@ -29,7 +29,7 @@ def loads(**by_host):
     return [by_host.get(name) or host(host=name) for name in "abc"]
 
 
-def series_on_hosts(workers=WELL, server=WELL, reported=None, trained_s=0.0, nodes=(), **by_host):
+def series_on_hosts(workers=WELL, server=WELL, told=None, trained_s=0.0, nodes=(), **by_host):
     """What nodes and hosts told; `told` where hosts told nothing, or not all the time."""
     series = series_of(workers, server, loads(**by_host))
     given = {} if told is None else {"hosts": told}
@@ -115,7 +115,7 @@ def test_one_host_has_the_words_that_it_always_had():
 def test_a_plan_for_hosts_that_runs_on_one_machine_is_judged_by_that_machine():
     """As processes; its one record has no name."""
     told = {"": ((2.0, host(busy=0.97)),)}
-    series = series_on_hosts([usage(), held(), LATE], reported=told, trained_s=60.0, nodes=present())
+    series = series_on_hosts([usage(), held(), LATE], told=told, trained_s=60.0, nodes=present())
     (found,) = reasons(plan_on_hosts(link=TEN_MBIT), series)
 
     assert found.startswith("host CPU: pushes of all 4 nodes of edge took")
@@ -145,7 +145,7 @@ LONG = (usage(time_s=60.0, cpu_s=6.0),)
 
 def heard(told, nodes=None):
     """The verdict on a minute of which hosts told this."""
-    series = series_on_hosts(LONG, LONG, reported=told, trained_s=60.0, nodes=present() if nodes is None else nodes)
+    series = series_on_hosts(LONG, LONG, told=told, trained_s=60.0, nodes=present() if nodes is None else nodes)
     return judge(plan_on_hosts(cpus=1.0), series)
 
 
