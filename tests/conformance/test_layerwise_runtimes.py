@@ -198,10 +198,10 @@ def test_who_is_killed_goes_on_where_all_go_on(runtime: str, variant: str) -> No
 
     assert killed(found) == sorted(doomed)
     np.testing.assert_array_equal(found.checkpoint(), trained_whole())
-    assert found.series.steps.keys() == set(SHARDS)
-    assert all(made.tolist() == list(range(STEPS)) for made in found.series.steps.values())
+    assert found.series.shards.steps.keys() == set(SHARDS)
+    assert all(made.tolist() == list(range(STEPS)) for made in found.series.shards.steps.values())
     assert last >= len(doomed) // 2  # who dies while others begin again goes on with them
-    assert found.series.steps_made >= len(SHARDS) * STEPS
+    assert found.series.shards.steps_made >= len(SHARDS) * STEPS
     assert len(found.series.updates) == STEPS
     books = found.summary.accounting
     assert books.closes, books.problems
@@ -212,7 +212,7 @@ def test_who_is_killed_goes_on_where_all_go_on(runtime: str, variant: str) -> No
         >= found.summary.shards.steps_rolled_back
     )
     if runtime == "simulation":  # live, a kill may come while all wait for a checkpoint
-        assert found.series.steps_made > len(SHARDS) * STEPS
+        assert found.series.shards.steps_made > len(SHARDS) * STEPS
         assert found.summary.shards.steps_rolled_back > 0
 
 
@@ -229,9 +229,9 @@ def test_every_method_comes_to_its_end(runtime: str, method: str) -> None:
     assert found.summary.accounting.problems == ()
     assert (found.summary.shards.steps_begun, found.summary.shards.steps_lost) == (len(SHARDS) * STEPS, 0)
     assert found.series.evaluations.version.tolist() == [0, 20, STEPS]
-    assert list(found.series.module_losses) == ([] if method == "decoupled-greedy" else list(SHARDS[:-1]))
-    assert list(found.series.input_losses) == (list(SHARDS[1:]) if method == "synthetic-inputs" else [])
-    for losses in (*found.series.module_losses.values(), *found.series.input_losses.values()):
+    assert list(found.series.shards.module_losses) == ([] if method == "decoupled-greedy" else list(SHARDS[:-1]))
+    assert list(found.series.shards.input_losses) == (list(SHARDS[1:]) if method == "synthetic-inputs" else [])
+    for losses in (*found.series.shards.module_losses.values(), *found.series.shards.input_losses.values()):
         assert losses.step.tolist() == list(range(len(losses.step)))
         assert STEPS - 8 <= len(losses.step) <= STEPS  # the last ones may come too late to be told
         assert (losses.loss >= 0).all()
@@ -249,16 +249,16 @@ def test_what_is_matched_by_batch_holds_nobody_up(runtime: str, traffic: str) ->
 
     assert (found.summary.shards.steps_min, found.summary.shards.steps_max) == (STEPS, STEPS)
     assert batches == found.plan.workers()[0].num_examples // 32
-    assert (found.series.lags % batches == 0).all()
-    assert found.summary.shards.matched == len(found.series.lags) > 0
-    assert found.summary.shards.match_staleness_max == found.series.lags.max() / batches
+    assert (found.series.shards.lags % batches == 0).all()
+    assert found.summary.shards.matched == len(found.series.shards.lags) > 0
+    assert found.summary.shards.match_staleness_max == found.series.shards.lags.max() / batches
 
 
 @pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
 def test_shards_above_make_the_steps_that_are_sent(runtime: str) -> None:
     """Every third, whoever is killed: each shard makes each of its steps once, and every mini-batch is an update."""
     found = trial(runtime, "every-third")
-    made = {node: steps.tolist() for node, steps in found.series.steps.items()}
+    made = {node: steps.tolist() for node, steps in found.series.shards.steps.items()}
 
     assert made == {node: list(range(0, STEPS, 3 if k else 1)) for k, node in enumerate(SHARDS)}
     assert (found.summary.shards.steps_min, found.summary.shards.steps_max) == (-(-STEPS // 3), STEPS)
@@ -333,14 +333,14 @@ def test_the_model_is_as_fast_as_its_slowest_shard(runtime: str) -> None:
 def test_where_the_time_of_each_shard_went_is_known(runtime: str) -> None:
     """All of it: work and waiting; the first shard waits for no inputs, the last for no gradient."""
     found = trial(runtime)
-    phases = found.series.shard_phases
+    phases = found.series.shards.phases
     shares = found.summary.shards.shard_phases
 
     assert phases.keys() == set(SHARDS)
     for shard, each in phases.items():
         assert min(each.forward_s, each.learn_s) > 0.0
         spent_s = sum(getattr(each, name) for name in each.__struct_fields__)
-        times = found.series.shard_steps[shard].t
+        times = found.series.shards.timed_steps[shard].t
         assert spent_s > 0.99 * (times[-1] - times[0])
         assert spent_s <= found.series.last_t + 1e-6
         assert sum(shares[shard].values()) == pytest.approx(1.0)
@@ -351,7 +351,7 @@ def test_where_the_time_of_each_shard_went_is_known(runtime: str) -> None:
 
 def test_in_virtual_time_work_takes_what_it_was_counted_to_take() -> None:
     """All shards together take the 1 ms of a step: a third of it forward, the rest back."""
-    phases = trial("simulation").series.shard_phases
+    phases = trial("simulation").series.shards.phases
     forward_s, learn_s = (sum(getattr(each, name) for each in phases.values()) for name in ("forward_s", "learn_s"))
 
     assert forward_s == pytest.approx(STEPS * 0.001 / 3, rel=1e-3)

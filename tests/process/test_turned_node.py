@@ -38,7 +38,7 @@ def test_messages_without_an_end_cost_little_and_the_run_goes_on(tmp_path: Path)
     series = stage.run(attack)
 
     assert series.outcome == "interrupted"  # by the test, when it was done
-    assert series.refused.keys() <= {"finished"}
+    assert series.server.refused.keys() <= {"finished"}
     assert {node.state for _, node in series.nodes}.isdisjoint({"died", "unresponsive"})
     assert series.accounting.closes, series.accounting.problems
     dropped = [record for _, _, record in read_journal(stage.folder.journal) if isinstance(record, records.Dropped)]

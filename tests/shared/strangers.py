@@ -68,8 +68,8 @@ class SocketLimits(NamedTuple):
 def check(stage: StagedTrial, series: Series) -> None:
     """Check that what strangers did was counted, and did nothing else."""
     assert series.outcome == "interrupted"  # by the test, when it was done
-    assert series.refused["duplicate"] == 1  # the last of all, who has the secret
-    assert series.refused.keys() <= {"duplicate", "finished"}  # a push may come when all is over
+    assert series.server.refused["duplicate"] == 1  # the last of all, who has the secret
+    assert series.server.refused.keys() <= {"duplicate", "finished"}  # a push may come when all is over
     assert not [text for _, _, text in series.notes if "refused" in text]
     assert {node.state for _, node in series.nodes}.isdisjoint({"died", "unresponsive"})
     assert series.accounting.closes, series.accounting.problems

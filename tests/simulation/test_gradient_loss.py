@@ -34,12 +34,12 @@ def test_a_run_has_the_same_weights_and_module_losses_in_both_runtimes(tmp_path:
     method = {"preset": "direct-minimisation", "learning": {"weight": 0.1}}
     virtual, real = (trained(tmp_path, runtime, method) for runtime in ("simulation", "process"))
     plain = trained(tmp_path, "simulation", {"preset": "back-propagation"})
-    losses = virtual.series.module_losses
+    losses = virtual.series.shards.module_losses
 
     np.testing.assert_array_equal(virtual.checkpoint(), real.checkpoint())
     assert (virtual.checkpoint() != plain.checkpoint()).any()
     assert [each.step.tolist() for each in losses.values()] == [list(range(30))] * 2
-    for shard, each in real.series.module_losses.items():
+    for shard, each in real.series.shards.module_losses.items():
         np.testing.assert_array_equal(each.loss, losses[shard].loss)
 
 
@@ -55,7 +55,7 @@ def test_modules_on_a_node_of_their_own_tell_their_losses(tmp_path: Path) -> Non
     """With a queue of one the same as beside the layers."""
     method = {"preset": "synthetic-gradients"}
     beside, apart = (
-        trained(tmp_path, "simulation", method, cuts="even", queue=1, modules=where).series.module_losses
+        trained(tmp_path, "simulation", method, cuts="even", queue=1, modules=where).series.shards.module_losses
         for where in ("beside", "apart")
     )
 
@@ -70,11 +70,11 @@ def test_modules_on_a_node_of_their_own_tell_their_losses(tmp_path: Path) -> Non
 def test_early_and_late_losses_are_those_of_the_journal(tmp_path: Path, method: str) -> None:
     """The sum over all modules, over the first and the last tenth of the steps that all were taught."""
     found = trained(tmp_path, "simulation", {"preset": method})
-    losses = [each.loss for each in found.series.module_losses.values()]
+    losses = [each.loss for each in found.series.shards.module_losses.values()]
     total = np.sum([loss[: min(map(len, losses))] for loss in losses], axis=0)
     tenth = len(total) // 10
 
-    assert found.series.module_losses.keys() == {"edge-0", "edge-1"}
+    assert found.series.shards.module_losses.keys() == {"edge-0", "edge-1"}
     assert found.summary.shards.gradient_loss_early == pytest.approx(total[:tenth].mean())
     assert found.summary.shards.gradient_loss_late == pytest.approx(total[-tenth:].mean())
     assert found.summary.shards.gradient_loss_early != found.summary.shards.gradient_loss_late

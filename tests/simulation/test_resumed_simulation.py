@@ -82,7 +82,7 @@ def gone_on(broken: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_a_trial_that_lost_updates_at_its_resume_is_degraded(gone_on: Run) -> None:
     """Times and bytes have what was made twice; how much that is depends on when it was killed."""
     trial = gone_on.trials["adacomp"]
-    fidelity, remade = trial.summary.fidelity, trial.series.remade_updates
+    fidelity, remade = trial.summary.fidelity, trial.series.server.remade_updates
     assert fidelity is not None
     told = [text for text in (*fidelity.reasons, *fidelity.remarks) if text.startswith("resumed: ")]
 

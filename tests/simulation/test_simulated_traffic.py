@@ -126,7 +126,7 @@ def test_bytes_of_a_server_that_died_were_paid_for(simulate: Simulate, method: s
     last = int(series.updates.version[-1])
     answers = sum(size for version, size in handed_out(outcome) if version == last)
 
-    assert len(series.restored) == 1
+    assert len(series.server.restored) == 1
     assert np.all(np.diff(series.updates.egress_bytes) >= 0)
     assert series.updates.egress_bytes[-1] == sum(size for _, size in handed_out(outcome)) - answers
     assert series.traffic[-1][1].pull_bytes == series.updates.egress_bytes[-1] + answers

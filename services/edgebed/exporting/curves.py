@@ -41,7 +41,7 @@ def curves_of(series: Series) -> tuple[TrialCurve, ...]:
         version, t = updates.version[last], updates.t[last]
         count = last - first + 1
         found.append(TrialCurve("training/loss", version, t, np.add.reduceat(updates.loss, first) / count))
-        if not series.resumed:
+        if not series.shards.resumed:
             ingress = updates.ingress_bytes[last].astype(np.float64)
             found += [
                 TrialCurve("training/ingress_bytes", version, t, ingress),

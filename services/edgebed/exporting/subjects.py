@@ -74,7 +74,7 @@ def _phases(_: Run, trial: Trial) -> Filled:
 
 
 def _phase_rows(trial: Trial) -> Iterator[tuple[str, str, float]]:
-    for told in (trial.series.phases, trial.series.shard_phases):
+    for told in (trial.series.server.phases, trial.series.shards.phases):
         for node, phases in sorted(told.items()):
             for name in phases.__struct_fields__:
                 if name.endswith("_s"):
@@ -116,16 +116,17 @@ def _count(life: Ledger, name: str) -> Any:
 def _steps(_: Run, trial: Trial) -> Filled:
     rows = (
         (t, shard, step)
-        for shard, made in sorted(trial.series.shard_steps.items())
+        for shard, made in sorted(trial.series.shards.timed_steps.items())
         for t, step in zip(made.t.tolist(), made.step.tolist(), strict=True)
     )
     return by_rows(rows, 3)
 
 
 def _module_losses(_: Run, trial: Trial) -> Filled:
+    shards = trial.series.shards
     rows = (
         (t, shard, predicts, step, loss)
-        for predicts, told in (("gradient", trial.series.module_losses), ("inputs", trial.series.input_losses))
+        for predicts, told in (("gradient", shards.module_losses), ("inputs", shards.input_losses))
         for shard, found in told.items()
         for t, step, loss in zip(found.t.tolist(), found.step.tolist(), found.loss.tolist(), strict=True)
     )

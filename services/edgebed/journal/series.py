@@ -151,73 +151,42 @@ class Evaluations:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Series:
-    """A journal as typed arrays. Times are seconds since training started; since the launch if it never did."""
+class ServerSeries:
+    """What a parameter server and its workers told; empty where shards train."""
 
-    trial: records.Trial | None = None
-    """The record of the start of training; None where the trial died before it."""
-    training_s: float | None = None
-    """When training first started, in seconds since the launch."""
-    workers: tuple[str, ...] = ()
-    """Names of the workers whose updates were applied, in order of their first update."""
-    updates: Updates
-    evaluations: Evaluations
     ingress_bytes: int = 0
     """Payload of all pushes that a server ever applied."""
     egress_bytes: int | None = None
     """Payload of all models that workers were ever sent; None: not reported, or shards train."""
-    traffic: tuple[tuple[float, records.Traffic], ...] = ()
-    """Bytes through the server's data socket so far, as (t, record)."""
     phases: dict[str, records.Phases] = dataclasses.field(default_factory=dict)
     """Where each worker's time went, summed over its incarnations."""
-    shard_phases: dict[str, records.ShardPhases] = dataclasses.field(default_factory=dict)
-    """Where the time of each shard, and of the node that has all gradient modules, went, summed over incarnations."""
-    nodes: tuple[tuple[float, records.Node], ...] = ()
-    """Changes of nodes' states, as (t, record); t is negative before training started, here and in notes."""
-    reached_s: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
-    """For each state, when each node was first in it, in seconds since the launch."""
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
     """Messages refused, by code."""
-    dropped: dict[str, int] = dataclasses.field(default_factory=dict)
-    """Messages that could not be read, by socket."""
     pushes: dict[str, WorkerPushes] = dataclasses.field(default_factory=dict)
     """Pushes that the server saw of each worker, with those of a server that was lost."""
     left: tuple[tuple[float, records.Left], ...] = ()
     """Workers that have left as far as the server could tell, as (t, record)."""
-    notes: tuple[tuple[float, str, str], ...] = ()
-    """Notes of the controller, as (t, node, text)."""
-    links: dict[str, tuple[records.Link, ...]] = dataclasses.field(default_factory=dict)
-    """What held each node's link: the last report, of each incarnation in which it differed."""
-    usage: dict[str, tuple[records.Usage, ...]] = dataclasses.field(default_factory=dict)
-    """What each node used, in each of its incarnations, from its start to its end; times are those in training."""
-    seen: dict[str, tuple[Sighting, ...]] = dataclasses.field(default_factory=dict)
-    """What was seen of each node from outside, by incarnation, beside what it told of itself."""
     appended: tuple[records.Appended, ...] = ()
     """What the server wrote to its log, in each of its incarnations."""
-    transfers: dict[tuple[str, str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
-    """For each worker, direction and (among shards) receiver, how long its messages took, by incarnation of the
-    reporting node."""
-    hosts: dict[str, tuple[tuple[float, records.HostLoad], ...]] = dataclasses.field(default_factory=dict)
-    """How busy each machine was during training, by its name, as (t, record); one that is alone has none."""
-    faults: tuple[TimedFault, ...] = ()
-    """What was done to nodes on purpose, in the journal's order."""
-    gone: dict[str, float] = dataclasses.field(default_factory=dict)
-    """For how many seconds each node had been away that was not back when training ended."""
-    unobserved_s: float = 0.0
-    """Seconds of training without a controller: it had died, and nodes went on."""
-    unobserved_updates: int = 0
-    """Updates that the server applied in that time."""
-    accounting: Accounting | None = None
-    """What became of every update, or every step in layer-wise training; None where the journal is too old to say."""
     restored: tuple[tuple[float, records.Restored], ...] = ()
     """Versions that the server resumed from, as (t, record)."""
-    traffic_of: dict[str, records.Traffic] = dataclasses.field(default_factory=dict)
-    """Bytes that passed the data socket of each other node that reports them, summed over incarnations."""
+    remade_updates: int = 0
+    """Updates that were lost when the trial was resumed from a checkpoint, and had to be made again."""
+    unobserved_updates: int = 0
+    """Updates that the server applied while training had no controller."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShardSeries:
+    """What the shards of a model, and the nodes that serve them, told; empty where workers push."""
+
+    phases: dict[str, records.ShardPhases] = dataclasses.field(default_factory=dict)
+    """Where the time of each shard, and of the node that has all gradient modules, went, summed over incarnations."""
     messages: dict[tuple[str, str, str], records.Messages] = dataclasses.field(default_factory=dict)
     """What shards and nodes that serve them sent each other, by sender, receiver and kind: all that was received."""
     steps: dict[str, Ints] = dataclasses.field(default_factory=dict)
     """Mini-batches that each layer shard learnt from, in order, without those that were rolled back."""
-    shard_steps: dict[str, ShardSteps] = dataclasses.field(default_factory=dict)
+    timed_steps: dict[str, ShardSteps] = dataclasses.field(default_factory=dict)
     """Steps of each layer shard with their times, without those that were rolled back."""
     steps_learnt: dict[str, int] = dataclasses.field(default_factory=dict)
     """Mini-batches that the steps of each layer shard stand for, without those that were rolled back."""
@@ -229,12 +198,57 @@ class Series:
     """Losses of each layer shard's module that predicts its inputs: what it could not predict."""
     lags: Ints = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     """Steps between the two of each pair that was matched by batch, without pairs that were rolled back."""
-    continued_s: tuple[float, ...] = ()
-    """Seconds of training at which the trial was resumed after its controller had ended."""
-    remade_updates: int = 0
-    """Updates that were lost when the trial was resumed from a checkpoint, and had to be made again."""
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
     """Steps that all shards resumed from, as (t, record)."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Series:
+    """A journal as typed arrays. Times are seconds since training started; since the launch if it never did."""
+
+    trial: records.Trial | None = None
+    """The record of the start of training; None where the trial died before it."""
+    training_s: float | None = None
+    """When training first started, in seconds since the launch."""
+    workers: tuple[str, ...] = ()
+    """Names of the workers whose updates were applied, in order of their first update."""
+    updates: Updates
+    evaluations: Evaluations
+    server: ServerSeries = dataclasses.field(default_factory=ServerSeries)
+    shards: ShardSeries = dataclasses.field(default_factory=ShardSeries)
+    nodes: tuple[tuple[float, records.Node], ...] = ()
+    """Changes of nodes' states, as (t, record); t is negative before training started, here and in notes."""
+    reached_s: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
+    """For each state, when each node was first in it, in seconds since the launch."""
+    dropped: dict[str, int] = dataclasses.field(default_factory=dict)
+    """Messages that could not be read, by socket."""
+    notes: tuple[tuple[float, str, str], ...] = ()
+    """Notes of the controller, as (t, node, text)."""
+    links: dict[str, tuple[records.Link, ...]] = dataclasses.field(default_factory=dict)
+    """What held each node's link: the last report, of each incarnation in which it differed."""
+    usage: dict[str, tuple[records.Usage, ...]] = dataclasses.field(default_factory=dict)
+    """What each node used, in each of its incarnations, from its start to its end; times are those in training."""
+    seen: dict[str, tuple[Sighting, ...]] = dataclasses.field(default_factory=dict)
+    """What was seen of each node from outside, by incarnation, beside what it told of itself."""
+    transfers: dict[tuple[str, str, str], tuple[records.Transfers, ...]] = dataclasses.field(default_factory=dict)
+    """For each worker, direction and (among shards) receiver, how long its messages took, by incarnation of the
+    reporting node."""
+    hosts: dict[str, tuple[tuple[float, records.HostLoad], ...]] = dataclasses.field(default_factory=dict)
+    """How busy each machine was during training, by its name, as (t, record); one that is alone has none."""
+    faults: tuple[TimedFault, ...] = ()
+    """What was done to nodes on purpose, in the journal's order."""
+    gone: dict[str, float] = dataclasses.field(default_factory=dict)
+    """For how many seconds each node had been away that was not back when training ended."""
+    unobserved_s: float = 0.0
+    """Seconds of training without a controller: it had died, and nodes went on."""
+    accounting: Accounting | None = None
+    """What became of every update, or every step in layer-wise training; None where the journal is too old to say."""
+    traffic: tuple[tuple[float, records.Traffic], ...] = ()
+    """Bytes through the server's data socket so far, as (t, record)."""
+    traffic_of: dict[str, records.Traffic] = dataclasses.field(default_factory=dict)
+    """Bytes that passed the data socket of each other node that reports them, summed over incarnations."""
+    continued_s: tuple[float, ...] = ()
+    """Seconds of training at which the trial was resumed after its controller had ended."""
     first_not_finite: Divergence | None = None
     """The first thing that was not finite; None: all was finite."""
     has_diverged: bool = False
@@ -433,48 +447,52 @@ class _Builder(Fold):
             training_s=self.training_s,
             workers=workers,
             updates=updates,
-            ingress_bytes=self.ingress_bytes,
-            egress_bytes=sent_bytes,
             evaluations=evaluations,
+            server=ServerSeries(
+                ingress_bytes=self.ingress_bytes,
+                egress_bytes=sent_bytes,
+                phases={node: spent for (node,), spent in self.counters.totals(records.Phases).items()},
+                refused=dict(self.refused),
+                pushes=self.pushes.of_workers,
+                left=tuple((t, record) for t, _, record in kept[records.Left]),
+                appended=tuple(self.counters.lives(records.Appended).get((SERVER,), ())),
+                restored=tuple((t, record) for t, _, record in kept[records.Restored]),
+                remade_updates=self.remade,
+                unobserved_updates=self.timeline.unobserved_updates,
+            ),
+            shards=ShardSeries(
+                phases={node: spent for (node,), spent in self.counters.totals(records.ShardPhases).items()},
+                messages={
+                    (source, node, message): lot
+                    for (node, source, message), lot in self.counters.totals(records.Messages).items()
+                },
+                steps={node: each.step for node, each in shard_steps.items()},
+                timed_steps=shard_steps,
+                steps_learnt={node: len(each.step) * self.steps.every[node] for node, each in shard_steps.items()},
+                steps_made=self.steps.count(),
+                module_losses=self.steps.module_losses(inputs=False),
+                input_losses=self.steps.module_losses(inputs=True),
+                lags=self.steps.surviving_lags(),
+                resumed=tuple(self.steps.resumed),
+            ),
             first_not_finite=first,
             has_diverged=has_diverged,
-            traffic=tuple(self.traffic),
-            phases={node: spent for (node,), spent in self.counters.totals(records.Phases).items()},
-            shard_phases={node: spent for (node,), spent in self.counters.totals(records.ShardPhases).items()},
             nodes=tuple((t, record) for t, _, record in kept[records.Node]),
             reached_s=self.reached_s,
-            refused=dict(self.refused),
             dropped=dict(self.dropped),
-            pushes=self.pushes.of_workers,
-            left=tuple((t, record) for t, _, record in kept[records.Left]),
             notes=tuple((t, node, record.text) for t, node, record in kept[records.Note]),
             links={node: tuple(lives) for (node,), lives in self.counters.lives(records.Link).items()},
             usage=self.used.lives(end_s),
             seen=self.sightings.by_node(),
-            appended=tuple(self.counters.lives(records.Appended).get((SERVER,), ())),
             transfers=transfers,
             hosts=_by_host((t, record) for t, _, record in kept[records.HostLoad]),
             faults=self.faults.done(end_s),
             gone=self.faults.gone(end_s),
             continued_s=tuple(self.timeline.continued_s),
-            remade_updates=self.remade,
             unobserved_s=self.timeline.unobserved_s,
-            unobserved_updates=self.timeline.unobserved_updates,
             accounting=self.accounting.close(),
-            restored=tuple((t, record) for t, _, record in kept[records.Restored]),
+            traffic=tuple(self.traffic),
             traffic_of={node: passed for (node,), passed in traffic.items() if node != SERVER},
-            messages={
-                (source, node, message): lot
-                for (node, source, message), lot in self.counters.totals(records.Messages).items()
-            },
-            steps={node: each.step for node, each in shard_steps.items()},
-            shard_steps=shard_steps,
-            steps_learnt={node: len(each.step) * self.steps.every[node] for node, each in shard_steps.items()},
-            steps_made=self.steps.count(),
-            module_losses=self.steps.module_losses(inputs=False),
-            input_losses=self.steps.module_losses(inputs=True),
-            lags=self.steps.surviving_lags(),
-            resumed=tuple(self.steps.resumed),
             finished=self.finished,
             finished_t=self.finished_t,
             ended=self.ended,

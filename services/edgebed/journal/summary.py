@@ -177,7 +177,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
     num_updates = len(updates)
     trained_s = series.trained_s if series.trial else None
     workers = [node.node for node in plan.workers()]
-    is_sharded = not plan.pushes or bool(series.resumed)
+    is_sharded = not plan.pushes or bool(series.shards.resumed)
     states: dict[str, set[str]] = {}
     for _, node in series.nodes:
         states.setdefault(node.name, set()).add(node.state)
@@ -217,15 +217,15 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         nodes_joined=sum(bool(seen & JOINED_STATES) for seen in states.values()),
         nodes_died=sum("died" in seen for seen in states.values()),
         nodes_missing=sum("missing" in seen for seen in states.values()),
-        refused=sum(series.refused.values()),
-        refused_by_code=series.refused,
+        refused=sum(series.server.refused.values()),
+        refused_by_code=series.server.refused,
         dropped=sum(series.dropped.values()),
         accounting=series.accounting,
         **_log(series),
         **_faults(plan, series),
         gone=series.gone,
         unobserved_s=series.unobserved_s,
-        unobserved_updates=series.unobserved_updates,
+        unobserved_updates=series.server.unobserved_updates,
         fidelity=judge(plan, series),
         unheard=unheard,
         warnings=(
@@ -242,13 +242,13 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
 
 def _server(series: Series, contributions: Mapping[str, int]) -> ServerMeasures:
     """The numbers of workers that push, with the updates that each contributed."""
-    updates, down = series.updates, series.egress_bytes
+    updates, down = series.updates, series.server.egress_bytes
     traffic = series.traffic[-1][1] if series.traffic else Traffic(ingress_payload=0, egress_payload=0)
     count = len(updates)
     return ServerMeasures(
-        ingress_bytes=series.ingress_bytes,
+        ingress_bytes=series.server.ingress_bytes,
         egress_bytes=down,
-        traffic_bytes=None if down is None else series.ingress_bytes + down,
+        traffic_bytes=None if down is None else series.server.ingress_bytes + down,
         push_bytes_mean=_mean(updates.bytes),
         entries_mean=_mean(updates.entries),
         bits=int(updates.bits.sum()),
@@ -286,17 +286,18 @@ def _accounted(series: Series, unit: str) -> dict[str, Any]:
 def _shards(plan: Plan, series: Series) -> ShardMeasures:
     """The numbers of what shards of a model did."""
     batches = next((node.shard.batches for node in plan.workers() if node.shard), None)
-    epochs = series.lags / (batches or 1)
+    shards, trained_s = series.shards, series.trained_s
+    epochs = shards.lags / (batches or 1)
     everybody = [*series.traffic_of.values(), *(traffic for _, traffic in series.traffic[-1:])]
-    rates = {node: count / series.trained_s for node, count in series.steps_learnt.items() if series.trained_s > 0.0}
+    rates = {node: count / trained_s for node, count in shards.steps_learnt.items() if trained_s > 0.0}
     return ShardMeasures(
         steps_per_s=min(rates.values()) if len(rates) == len(plan.workers()) else None,
         shard_steps_per_s=rates,
-        shard_phases={node: _shares(phases) for node, phases in sorted(series.shard_phases.items())},
-        steps_min=min((len(steps) for steps in series.steps.values()), default=0),
-        steps_max=max((len(steps) for steps in series.steps.values()), default=0),
+        shard_phases={node: _shares(phases) for node, phases in sorted(series.shards.phases.items())},
+        steps_min=min((len(steps) for steps in series.shards.steps.values()), default=0),
+        steps_max=max((len(steps) for steps in series.shards.steps.values()), default=0),
         steps_rolled_back=series.accounting.total.rolled_back if series.accounting else None,
-        rollbacks=max(0, len(series.resumed) - 1),
+        rollbacks=max(0, len(series.shards.resumed) - 1),
         matched=len(epochs),
         match_staleness_mean=float(epochs.mean()) if len(epochs) else None,
         match_staleness_max=float(epochs.max()) if len(epochs) else None,
@@ -309,7 +310,7 @@ def _shards(plan: Plan, series: Series) -> ShardMeasures:
 
 def _gradient_losses(series: Series) -> dict[str, Any]:
     """Losses of gradient modules, over the time in which all of them learnt."""
-    losses = [each.loss for each in series.module_losses.values()]
+    losses = [each.loss for each in series.shards.module_losses.values()]
     taught = min(map(len, losses), default=0)
     if not taught:
         return {}
@@ -327,11 +328,11 @@ def _messages(plan: Plan, series: Series) -> dict[str, Any]:
     """Fields on the messages that steps needed."""
     exchanges = tuple(
         Exchange(source=source, target=target, message=message, count=record.count, bytes=record.bytes)
-        for (source, target, message), record in sorted(series.messages.items())
+        for (source, target, message), record in sorted(series.shards.messages.items())
     )
-    if not series.steps_made or not exchanges:
+    if not series.shards.steps_made or not exchanges:
         return {"exchanges": exchanges}
-    steps = series.steps_made / len(plan.workers())
+    steps = series.shards.steps_made / len(plan.workers())
     counts: Counter[str] = Counter()
     for exchange in exchanges:
         counts[exchange.message] += exchange.count
@@ -347,9 +348,9 @@ def _messages(plan: Plan, series: Series) -> dict[str, Any]:
 
 def _log(series: Series) -> dict[str, Any]:
     """Fields on what the server's log took, and what it saved."""
-    if not series.appended:
+    if not series.server.appended:
         return {}
-    appended = total(series.appended)
+    appended = total(series.server.appended)
     return {
         "log_bytes": appended.bytes,
         "log_entries": appended.entries,

@@ -63,7 +63,7 @@ def unmeasured(plan: Plan, series: Series) -> Iterator[str]:
     if skipped := skipped_text(plan, series):
         yield skipped
     for problem in series.accounting.problems if series.accounting else ():
-        yield f"not every {'step' if series.resumed else 'update'} is accounted for: {problem}"
+        yield f"not every {'step' if series.shards.resumed else 'update'} is accounted for: {problem}"
 
 
 def divergence(series: Series) -> Iterator[str]:

@@ -37,7 +37,7 @@ def test_the_sums_are_the_figures_of_the_summary(run, export, tables, tmp_path):
         updates, evaluations = of(found["updates"], trial), of(found["evaluations"], trial)
         assert len(updates) == summary.updates > 0
         assert [int(row["version"]) for row in updates] == list(range(1, summary.updates + 1))
-        lost, up = len(trial.series.restored) > 0, summary.value("ingress_bytes") or 0
+        lost, up = len(trial.series.server.restored) > 0, summary.value("ingress_bytes") or 0
         total = sum(int(row["bytes"]) for row in updates)
         assert total < up if lost else total == up
         assert sum(int(row["bits"]) for row in updates) == (summary.value("bits") or 0)
@@ -86,7 +86,7 @@ def test_layer_wise_runs_have_their_steps(root, export, tables, tmp_path):
         times = [float(row["time_s"]) for row in mine]
         assert times == sorted(times)
     assert {row["predicts"] for row in found["module_losses"]} == {"gradient"}
-    assert len(found["module_losses"]) == sum(len(each.loss) for each in trial.series.module_losses.values()) > 0
+    assert len(found["module_losses"]) == sum(len(each.loss) for each in trial.series.shards.module_losses.values()) > 0
     assert [int(row["bytes"]) for row in found["exchanges"]] == [each.bytes for each in trial.summary.shards.exchanges]
     assert found["exchanges"]
 

@@ -88,7 +88,7 @@ def test_a_server_that_is_restored_and_does_nothing_more_has_cost_its_ingress(tm
     series = series_of(tmp_path, RESTORED[:10])
 
     assert series.updates.version.tolist() == [1, 2, 3]
-    assert (series.ingress_bytes, series.evaluations.version.tolist()) == (500, [3])
+    assert (series.server.ingress_bytes, series.evaluations.version.tolist()) == (500, [3])
 
 
 def test_a_resumed_run_keeps_its_time_and_has_one_end(tmp_path):

@@ -97,8 +97,8 @@ def test_the_series_hold_what_the_journal_says(sample_run):
     assert set(series.workers) == {"edge-0", "edge-1", "phone-0", "phone-1"}
     assert series.updates.version.tolist() == list(range(1, 601))
     assert (series.evaluations.final_value, series.outcome, series.cut) == (0.975, "completed", False)
-    assert series.refused == {"finished": 1}
-    assert series.phases["edge-0"].steps == int((series.updates.worker == series.workers.index("edge-0")).sum())
+    assert series.server.refused == {"finished": 1}
+    assert series.server.phases["edge-0"].steps == int((series.updates.worker == series.workers.index("edge-0")).sum())
 
 
 TRIAL = records.Trial(scenario="s", trial="t", seed=1, runtime="process", nodes=2, parameters=6)

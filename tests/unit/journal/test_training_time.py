@@ -246,7 +246,7 @@ def test_nodes_that_end_with_their_controller_were_observed(tmp_path, make_sampl
     entries = [(t, trial(7.0) if record == trial(9.0) else record) for t, record in entries]
     series = series_of(tmp_path, entries)
 
-    assert (series.unobserved_s, series.unobserved_updates, series.trained_s) == (1.0, 1, 11.0)
+    assert (series.unobserved_s, series.server.unobserved_updates, series.trained_s) == (1.0, 1, 11.0)
     assert "unobserved" not in judge(make_sample_plan(), series).causes
 
 
@@ -272,7 +272,7 @@ def test_a_trial_that_goes_on_after_a_second_death_stands_still_twice(tmp_path):
 
     assert series.updates.t.tolist() == [2.0, 7.0, 9.0, 10.0, 38.0, 39.0]
     assert (series.trained_s, series.last_t) == (40.0, 40.0)
-    assert (series.unobserved_s, series.unobserved_updates) == (28.0, 3)
+    assert (series.unobserved_s, series.server.unobserved_updates) == (28.0, 3)
 
 
 def test_what_is_known_of_a_trial_is_how_long_it_had_trained(tmp_path):

@@ -222,7 +222,7 @@ def _over_time(axes: Axes, trials: Trials) -> None:
 def _staleness(axes: Axes, trials: Trials) -> None:
     for index, (name, series) in enumerate(trials.items()):
         values = series.updates.staleness
-        if not len(values) or series.resumed:  # shards push nothing
+        if not len(values) or series.shards.resumed:  # shards push nothing
             continue
         width = int(values.max()) // 60 + 1
         counts = np.bincount(values // width)

@@ -237,12 +237,12 @@ def _phases(trials: Sequence[Trial]) -> Iterator[Part]:
     rows = [
         (trial.name, worker, f"{phases.steps:,}", *_milliseconds(_spent([phases]).values(), phases.steps))
         for trial in trials
-        for worker, phases in sorted(trial.series.phases.items())
+        for worker, phases in sorted(trial.series.server.phases.items())
         if phases.steps
     ]
     yield legend("Mean of all workers' steps, as the workers last reported.")
     for trial in trials:
-        lives = list(trial.series.phases.values())
+        lives = list(trial.series.server.phases.values())
         if steps := sum(phases.steps for phases in lives):
             spent = _spent(lives)
             names = map(" ".join, zip(spent, _milliseconds(spent.values(), steps), strict=True))

@@ -40,7 +40,7 @@ class Busy(NamedTuple):
 def busy_of(trial: Trial) -> list[Busy]:
     """All that a step keeps busy, the longest first; empty where no shard has made two steps."""
     rate = trial.summary.value("steps_per_s")
-    spent = trial.series.shard_phases
+    spent = trial.series.shards.phases
     whole_s = max(map(_total_s, spent.values()), default=0.0)
     if not rate or not whole_s:
         return []

@@ -102,6 +102,11 @@ def done(action="kill", target="edge-0", *, late_s=0.0, asked_t=5.0, name="f-1",
     return TimedFault(asked_t + late_s, record, asked_t)
 
 
+def with_server(series, **told):
+    """The same trial, whose server told this."""
+    return dataclasses.replace(series, server=dataclasses.replace(series.server, **told))
+
+
 def with_faults(series, *faults):
     """The same trial, with these done to it."""
     return dataclasses.replace(series, faults=faults)

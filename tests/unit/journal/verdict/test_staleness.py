@@ -14,7 +14,7 @@ from edgebed.core.plan import FaultPlan, FaultStep, Injection, Part, Trigger
 from edgebed.journal.accounts.seen_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.verdict.fidelity import judge
 
-from .conftest import WORKERS, done, plan_of, series_of, trial, with_faults
+from .conftest import WORKERS, done, plan_of, series_of, trial, with_faults, with_server
 
 
 def plan(aggregation="asynchronous", **more):
@@ -68,7 +68,7 @@ class Fleet:
         for name in WORKERS:  # what comes when all is over
             late = records.Refused(peer=name, code="finished", reason="…", worker=name, incarnation=1, step=10**6)
             self.seen.add(1e9, "server", late)
-        return dataclasses.replace(series_of(runtime="simulation"), pushes=of)
+        return with_server(series_of(runtime="simulation"), pushes=of)
 
 
 def reasons(series, made=None):
@@ -118,15 +118,15 @@ def test_what_is_no_such_fleet_is_not_judged():
     assert causes(series, plan(faults=(fault,))) == []
     assert causes(with_faults(series, done("thaw", name="by hand"))) == []
     assert causes(dataclasses.replace(series, nodes=((1.0, died),), finished_t=20.0)) == ["deaths"]
-    assert causes(dataclasses.replace(series, restored=((1.0, records.Restored(version=3)),))) == []
+    assert causes(with_server(series, restored=((1.0, records.Restored(version=3)),))) == []
     assert causes(Fleet([1.0, 2.0, 3.0, 4.0], given_up=("edge-3",)).train(19)) == []
-    assert causes(dataclasses.replace(series, pushes=series.pushes | {"edge-3": WorkerPushes()})) == []
+    assert causes(with_server(series, pushes=series.server.pushes | {"edge-3": WorkerPushes()})) == []
 
 
 def test_a_model_that_is_older_than_it_is_said_to_be_breaks_it():
     """The law holds in both directions."""
     series = Fleet([1.0, 1.1, 1.2, 1.3]).train()
-    for each in series.pushes.values():
+    for each in series.server.pushes.values():
         each.stale += each.applied
 
     (reason,) = reasons(series)
