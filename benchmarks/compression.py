@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "none, float16": ("none", {"values": "float16"}),
     "top-k, 1 %": ("top-k", {"fraction": 0.01}),
     "top-k, 1 %, residual": ("top-k", {"fraction": 0.01, "residual": True}),
+    "random-k, 1 %": ("random-k", {"fraction": 0.01}),
     "threshold": ("threshold", {"threshold": 1.0}),
     "esgd, 50 %": ("esgd", {"fraction": 0.5}),
     "dgc, 0.1 %": ("dgc", {"warm_up": []}),

@@ -12,9 +12,9 @@ from docs.generate.rendering import grid, line, render
 from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS
 from edgebed.core import framing, units
 from edgebed.core.planned import link
-from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import KINDS as FAULT_KINDS
-from edgebed.scenario.faults.triggers import Triggered
+from edgebed.scenario.faults.settings.entry import FaultSection
+from edgebed.scenario.faults.settings.triggers import Triggered
 from edgebed.scenario.load import SWEEP
 from edgebed.scenario.methods import family_of, settings_schema
 from edgebed.scenario.names import NAME_PATTERN

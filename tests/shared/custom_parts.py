@@ -19,9 +19,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from edgebed.scenario.faults.entry import FaultSection, for_a_while
-from edgebed.scenario.faults.targets import Target
-from edgebed.scenario.faults.triggers import Triggered
+from edgebed.scenario.faults.settings.entry import FaultSection, for_a_while
+from edgebed.scenario.faults.settings.targets import Target
+from edgebed.scenario.faults.settings.triggers import Triggered
 from edgebed.core.plan import FaultStep
 from edgebed.scenario.section import Duration
 

@@ -27,6 +27,7 @@ class Aggregation(synchronous.Aggregation):
     """All take part in the first round, by which they join; then only those who are answered."""
 
     config: Config
+    session = ("idle",)
 
     def __init__(self, config, theta, version=0):
         super().__init__(config, theta, version)

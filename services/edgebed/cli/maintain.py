@@ -146,7 +146,7 @@ def traces(
 ) -> None:  # fmt: skip
     """Show recorded bandwidths for `link_trace`: rates, licence, source; or convert those of public collections."""
     from edgebed.reports.studies.trace_table import trace_dicts, trace_parts
-    from edgebed.scenario.problems import Problems
+    from edgebed.scenario.mistakes.problems import Problems
     from edgebed.scenario.traces.csv_file import read_trace
     from edgebed.scenario.traces.library import converted_folder, known
 

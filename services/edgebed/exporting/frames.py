@@ -9,7 +9,7 @@ from edgebed.exporting.subjects import TABLES, of_run
 from edgebed.exporting.table import ExportTable, Kind
 from edgebed.journal.run_folder import RunFolder
 from edgebed.running.results import Run, Trial, load
-from edgebed.scenario.problems import choose
+from edgebed.scenario.mistakes.problems import choose
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,7 +29,7 @@ from edgebed.core.planned.link import LinkPlan
 from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.conditions import LinkSchedule, LinkState
-from edgebed.scenario.faults.deadlines import Deadlines
+from edgebed.scenario.faults.settings.deadlines import Deadlines
 from edgebed.scenario.schema import Scenario
 from edgebed.wire.tensors import bits, encode_piece
 

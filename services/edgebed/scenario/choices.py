@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from edgebed.core import units
 from edgebed.core.plan import Waiting
-from edgebed.scenario.problems import NotAllowedError, show
+from edgebed.scenario.mistakes.problems import NotAllowedError, show
 
 WAITING_FORM = "a duration, {uniform: [0s, 200ms]} or {exponential: 100ms}"
 SPLIT_FORM = "iid, {dirichlet: 0.5} or {by-label: 2}"

@@ -20,7 +20,7 @@ from edgebed.core.measures.trial import MEASURES, STRUCTS, all_measures, meaning
 from edgebed.learning.objectives.registry import declared
 from edgebed.scenario.choices import COMPARISONS, Bound, read_bound
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.problems import Problem, choose, show, unknown_keys
+from edgebed.scenario.mistakes.problems import Problem, choose, show, unknown_keys
 from edgebed.scenario.section import Section
 
 NEAR = 5

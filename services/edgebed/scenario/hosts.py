@@ -19,7 +19,7 @@ from edgebed.core.planned.hosts import ENGINE_PATTERN, FORMS, LOCAL
 from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.core.units import format_memory
 from edgebed.scenario.links import Rate
-from edgebed.scenario.problems import Problem, choose, show
+from edgebed.scenario.mistakes.problems import Problem, choose, show
 from edgebed.scenario.section import Memory, Section, of_pattern
 
 if TYPE_CHECKING:

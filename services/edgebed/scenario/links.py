@@ -24,7 +24,7 @@ from pydantic import (
 from edgebed.core import chance, units
 from edgebed.core.planned import link
 from edgebed.core.planned.link import PROPERTIES, LinkChange, LinkPlan
-from edgebed.scenario.problems import Problem, Problems, problems_of
+from edgebed.scenario.mistakes.problems import Problem, Problems, problems_of
 from edgebed.scenario.section import (
     Duration,
     DurationFromZero,

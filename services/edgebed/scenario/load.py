@@ -18,12 +18,12 @@ from edgebed.core.errors import NOWHERE, Choice, LocatedProblem, Location, Place
 from edgebed.core.imports import own_folders
 from edgebed.learning.objectives.registry import objective_of
 from edgebed.scenario import overrides, source, sweep_section
-from edgebed.scenario.contradictions import Contradiction, contradictions
 from edgebed.scenario.hosts import FILE, HostSection, host_problems
 from edgebed.scenario.methods import PYTHON_PATH
+from edgebed.scenario.mistakes.contradictions import Contradiction, contradictions
+from edgebed.scenario.mistakes.problems import Problem, choose, not_a, problems_of
 from edgebed.scenario.names import HostName, check_name
 from edgebed.scenario.overrides import Option
-from edgebed.scenario.problems import Problem, choose, not_a, problems_of
 from edgebed.scenario.schema import Header, Scenario, TrialSection
 from edgebed.scenario.section import FOLDER
 from edgebed.scenario.shipped import scenario_file

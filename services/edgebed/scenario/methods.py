@@ -25,7 +25,7 @@ from edgebed.core.imports import FORM, PATTERN, is_import_path, reason
 from edgebed.core.plan import Method, Part
 from edgebed.scenario.custom_parts import check_part
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.problems import Problem, Problems, choose, problems_of, show, unknown_keys
+from edgebed.scenario.mistakes.problems import Problem, Problems, choose, problems_of, show, unknown_keys
 from edgebed.scenario.section import LazyJsonSchema
 
 CUSTOM = "custom"

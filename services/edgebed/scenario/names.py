@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import PlainValidator
 
-from edgebed.scenario.problems import show
+from edgebed.scenario.mistakes.problems import show
 from edgebed.scenario.section import of_pattern
 
 NAME_PATTERN = "^[a-z0-9][a-z0-9_-]{0,59}$"

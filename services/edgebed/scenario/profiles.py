@@ -23,7 +23,7 @@ from edgebed.core import units
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Part
 from edgebed.scenario import source
-from edgebed.scenario.problems import Problem, Problems, problems_of
+from edgebed.scenario.mistakes.problems import Problem, Problems, problems_of
 from edgebed.scenario.section import DurationFromZero, Section, of_pattern
 
 Size = Annotated[

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from edgebed.scenario.faults.targets import Group, Role, Roster
+from edgebed.scenario.faults.settings.targets import Group, Role, Roster
 from edgebed.scenario.hosts import UNCAPPED_CORES, HostSection, Promise, place
 
 

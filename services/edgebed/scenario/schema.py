@@ -31,20 +31,20 @@ from edgebed.scenario import choices
 from edgebed.scenario.choices import CPUS_MIN, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import Expectations, LevelSection
-from edgebed.scenario.faults.deadlines import Deadlines
-from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
-from edgebed.scenario.faults.restart_time import RestartTime
-from edgebed.scenario.faults.targets import Role, Roster
+from edgebed.scenario.faults.settings.deadlines import Deadlines
+from edgebed.scenario.faults.settings.entry import FaultSection
+from edgebed.scenario.faults.settings.restart_time import RestartTime
+from edgebed.scenario.faults.settings.targets import Role, Roster
 from edgebed.scenario.hosts import HostSection, Promise, host_problems
 from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import METHOD_SCHEMA, python_path_of, read_method, write_method
+from edgebed.scenario.mistakes.problems import NotAllowedError, Problem, Problems, choose
+from edgebed.scenario.mistakes.shard_problems import shard_problems
 from edgebed.scenario.names import ClassName, HostName, Name
-from edgebed.scenario.problems import NotAllowedError, Problem, Problems, choose
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.roster import promises, roster
 from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of
-from edgebed.scenario.shard_problems import shard_problems
 from edgebed.scenario.sweep_section import SweepSection
 
 DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")

@@ -22,7 +22,7 @@ from pydantic_core import CoreSchema
 
 from edgebed.core import units
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.problems import Problem, Problems, not_a, problems_of, show, unknown_keys
+from edgebed.scenario.mistakes.problems import Problem, Problems, not_a, problems_of, show, unknown_keys
 
 FOLDER = "folder"
 """Key of the validation context: the folder that paths in a scenario are relative to."""

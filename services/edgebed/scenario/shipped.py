@@ -8,7 +8,7 @@ from pathlib import Path
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.package import SHIPPED
-from edgebed.scenario.problems import choose
+from edgebed.scenario.mistakes.problems import choose
 from edgebed.scenario.source import neighbours
 
 FOLDER = "scenarios"

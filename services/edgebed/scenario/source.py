@@ -25,7 +25,7 @@ from edgebed.core.host import in_container
 from edgebed.core.imports import path_of
 from edgebed.core.quantities import first_text
 from edgebed.core.units import WHOLE_NUMBER_MAX
-from edgebed.scenario.problems import Problem
+from edgebed.scenario.mistakes.problems import Problem
 
 NAMES_MAX = 8
 OBJECTS = (("task", "model"), ("task", "data"))

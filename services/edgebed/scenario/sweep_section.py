@@ -15,7 +15,7 @@ from edgebed.core.errors import Place, ScenarioError
 from edgebed.core.measures.task import Level
 from edgebed.scenario import overrides, source
 from edgebed.scenario.expectations import LevelSection
-from edgebed.scenario.problems import Problem, Problems, choose, show
+from edgebed.scenario.mistakes.problems import Problem, Problems, choose, show
 from edgebed.scenario.source import SourceNode
 
 NO_AXES = {

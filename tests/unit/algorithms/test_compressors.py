@@ -21,6 +21,7 @@ SETTINGS = [
     ("threshold", {"threshold": 0.7}),
     ("threshold", {"threshold": 0.7, "residual": True}),
     ("esgd", {"fraction": 0.4}),
+    ("random-k", {"fraction": 0.3}),
     ("dgc", {"fraction": 0.2}),
     ("dgc", {"fraction": 0.2, "selection": "sampled", "nesterov": True, "clip": 1.0}),
     ("int8", {}),

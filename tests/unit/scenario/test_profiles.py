@@ -8,7 +8,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.units import format_duration, format_memory
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.problems import Problems
+from edgebed.scenario.mistakes.problems import Problems
 from edgebed.scenario.profiles import Beside, BesideRows, LayerRow, MessageCosts, Profile, read_profile, write_profile
 
 TIMES = st.floats(0.0, 100.0).map(lambda seconds: format_duration(round(seconds, 9)))

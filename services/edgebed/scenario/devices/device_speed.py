@@ -7,7 +7,7 @@ from pydantic import Field
 
 from edgebed.core.planned.device_core import Core
 from edgebed.scenario.devices.profile import DeviceName, Speed
-from edgebed.scenario.problems import Problem
+from edgebed.scenario.mistakes.problems import Problem
 from edgebed.scenario.section import Section
 
 

@@ -20,7 +20,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.package import PACKAGE
 from edgebed.core.planned.device_core import Core
 from edgebed.scenario import source
-from edgebed.scenario.problems import NotAllowedError, Problem, Problems, choose, problems_of, show
+from edgebed.scenario.mistakes.problems import NotAllowedError, Problem, Problems, choose, problems_of, show
 from edgebed.scenario.section import DurationFromZero, Memory, Section, folder_of, of_pattern
 
 SHIPPED = PACKAGE / "scenario" / "devices"

@@ -14,11 +14,11 @@ from edgebed.core.actions import Action
 from edgebed.core.plan import FaultPlan, FaultStep, Trigger
 from edgebed.core.quantities import count_text
 from edgebed.scenario.faults.churn import ONLY_WORKERS
-from edgebed.scenario.faults.entry import FaultSection, step
 from edgebed.scenario.faults.flap import SHORTEST_S
-from edgebed.scenario.faults.targets import Draw, Roster, Target, nodes_of
+from edgebed.scenario.faults.settings.entry import FaultSection, step
+from edgebed.scenario.faults.settings.targets import Draw, Roster, Target, nodes_of
+from edgebed.scenario.mistakes.problems import Problem, Problems, show
 from edgebed.scenario.names import WORKERS
-from edgebed.scenario.problems import Problem, Problems, show
 from edgebed.scenario.section import DurationFromZero, file_name, folder_of
 from edgebed.scenario.traces.availability import Availability, Stretch, read_availability
 

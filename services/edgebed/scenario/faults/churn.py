@@ -15,10 +15,10 @@ from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 from edgebed.core import units
 from edgebed.core.plan import FaultPlan, FaultStep, Trigger
 from edgebed.core.quantities import count_text
-from edgebed.scenario.faults.entry import FaultSection, step
-from edgebed.scenario.faults.targets import Draw, Roster, Target, nodes_of, size_of
+from edgebed.scenario.faults.settings.entry import FaultSection, step
+from edgebed.scenario.faults.settings.targets import Draw, Roster, Target, nodes_of, size_of
+from edgebed.scenario.mistakes.problems import Problem, show
 from edgebed.scenario.names import WORKERS
-from edgebed.scenario.problems import Problem, show
 from edgebed.scenario.section import Duration
 
 ONLY_WORKERS = "only workers leave and come back; see restart"

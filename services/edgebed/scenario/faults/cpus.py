@@ -7,9 +7,9 @@ from pydantic import Field
 
 from edgebed.core.plan import FaultStep
 from edgebed.scenario.choices import CPUS_MIN
-from edgebed.scenario.faults.entry import ONLY_WATCHES, FaultSection, for_a_while
-from edgebed.scenario.faults.targets import Target
-from edgebed.scenario.faults.triggers import Triggered
+from edgebed.scenario.faults.settings.entry import ONLY_WATCHES, FaultSection, for_a_while
+from edgebed.scenario.faults.settings.targets import Target
+from edgebed.scenario.faults.settings.triggers import Triggered
 from edgebed.scenario.section import Duration
 
 

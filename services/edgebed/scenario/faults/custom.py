@@ -14,8 +14,8 @@ from pydantic import Field, create_model
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.faults.entry import FaultSection
-from edgebed.scenario.problems import Problem, Problems
+from edgebed.scenario.faults.settings.entry import FaultSection
+from edgebed.scenario.mistakes.problems import Problem, Problems
 
 
 class OwnKind(FaultSection):
@@ -32,7 +32,7 @@ def own_kind(path: str, python_path: Sequence[str]) -> type[FaultSection]:
     except ScenarioError as error:
         raise Problems([Problem((path,), text, at_key=True) for text in error.problems]) from None
     if not inspect.isclass(found) or not issubclass(found, FaultSection) or not hasattr(found, "kind"):
-        wanted = "a subclass of edgebed.scenario.faults.entry.FaultSection with a `kind`"
+        wanted = "a subclass of edgebed.scenario.faults.settings.entry.FaultSection with a `kind`"
         raise Problems([Problem((path,), f"{path}: not {wanted}; see docs/creating-a-fault.md", at_key=True)])
     if found.kind not in found.model_fields:
         missing = f"{path}: its kind is {found.kind!r}, and it has no such field for the target"

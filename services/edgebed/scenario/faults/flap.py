@@ -9,9 +9,9 @@ from pydantic import AfterValidator, Field
 
 from edgebed.core import units
 from edgebed.core.plan import FaultStep
-from edgebed.scenario.faults.entry import NO_LINK, FaultSection, step
-from edgebed.scenario.faults.targets import Target
-from edgebed.scenario.faults.triggers import Triggered
+from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, step
+from edgebed.scenario.faults.settings.targets import Target
+from edgebed.scenario.faults.settings.triggers import Triggered
 from edgebed.scenario.section import Duration
 
 SHORTEST_S = 0.25

@@ -4,8 +4,8 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from edgebed.core.plan import FaultStep
-from edgebed.scenario.faults.entry import NO_LINK, FaultSection, step
-from edgebed.scenario.faults.targets import Target
+from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, step
+from edgebed.scenario.faults.settings.targets import Target
 
 
 class Heal(FaultSection):

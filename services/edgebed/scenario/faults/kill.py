@@ -4,9 +4,9 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from edgebed.core.plan import FaultStep
-from edgebed.scenario.faults.entry import FaultSection, step
-from edgebed.scenario.faults.targets import Target
-from edgebed.scenario.faults.triggers import Triggered
+from edgebed.scenario.faults.settings.entry import FaultSection, step
+from edgebed.scenario.faults.settings.targets import Target
+from edgebed.scenario.faults.settings.triggers import Triggered
 
 RESTART = "what is killed stays away; a node that comes back is `restart`, with a `delay`"
 

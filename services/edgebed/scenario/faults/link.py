@@ -8,11 +8,11 @@ from pydantic import Field
 
 from edgebed.core import units
 from edgebed.core.plan import FaultStep
-from edgebed.scenario.faults.entry import NO_LINK, FaultSection, for_a_while
-from edgebed.scenario.faults.targets import Group, Target
-from edgebed.scenario.faults.triggers import Triggered
+from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, for_a_while
+from edgebed.scenario.faults.settings.targets import Group, Target
+from edgebed.scenario.faults.settings.triggers import Triggered
 from edgebed.scenario.links import LinkSettings
-from edgebed.scenario.problems import Problem
+from edgebed.scenario.mistakes.problems import Problem
 from edgebed.scenario.section import Duration
 
 

@@ -5,10 +5,10 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from edgebed.core.plan import FaultStep
-from edgebed.scenario.faults.entry import ONLY_WATCHES, FaultSection, step
-from edgebed.scenario.faults.targets import Group, Target
-from edgebed.scenario.faults.triggers import Triggered
-from edgebed.scenario.problems import Problem
+from edgebed.scenario.faults.settings.entry import ONLY_WATCHES, FaultSection, step
+from edgebed.scenario.faults.settings.targets import Group, Target
+from edgebed.scenario.faults.settings.triggers import Triggered
+from edgebed.scenario.mistakes.problems import Problem
 
 
 class Memory(FaultSection, Triggered):

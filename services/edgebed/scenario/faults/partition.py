@@ -12,9 +12,9 @@ from typing import Annotated, ClassVar
 from pydantic import BeforeValidator, Field
 
 from edgebed.core.plan import FaultPlan, FaultStep
-from edgebed.scenario.faults.entry import NO_LINK, FaultSection, for_a_while
-from edgebed.scenario.faults.targets import Draw, NamedTarget, Roster, nodes_of
-from edgebed.scenario.problems import Problem, show
+from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, for_a_while
+from edgebed.scenario.faults.settings.targets import Draw, NamedTarget, Roster, nodes_of
+from edgebed.scenario.mistakes.problems import Problem, show
 from edgebed.scenario.section import Duration
 
 

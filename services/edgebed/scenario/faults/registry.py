@@ -19,10 +19,10 @@ from edgebed.core import chance, imports
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
 from edgebed.scenario.faults.custom import OwnKind, own_kind
-from edgebed.scenario.faults.entry import FaultSection
-from edgebed.scenario.faults.targets import ROSTER, Roster
-from edgebed.scenario.faults.triggers import TIMES_MAX
-from edgebed.scenario.problems import Problem, Problems, choose, not_a, problems_of, show
+from edgebed.scenario.faults.settings.entry import FaultSection
+from edgebed.scenario.faults.settings.targets import ROSTER, Roster
+from edgebed.scenario.faults.settings.triggers import TIMES_MAX
+from edgebed.scenario.mistakes.problems import Problem, Problems, choose, not_a, problems_of, show
 from edgebed.scenario.section import FOLDER
 
 

@@ -3,9 +3,9 @@
 from typing import ClassVar
 
 from edgebed.core.plan import FaultStep
-from edgebed.scenario.faults.entry import FaultSection, step
-from edgebed.scenario.faults.targets import Target
-from edgebed.scenario.faults.triggers import Triggered
+from edgebed.scenario.faults.settings.entry import FaultSection, step
+from edgebed.scenario.faults.settings.targets import Target
+from edgebed.scenario.faults.settings.triggers import Triggered
 from edgebed.scenario.section import DurationFromZero
 
 

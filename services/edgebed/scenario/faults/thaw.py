@@ -3,8 +3,8 @@
 from typing import ClassVar
 
 from edgebed.core.plan import FaultStep
-from edgebed.scenario.faults.entry import FaultSection, step
-from edgebed.scenario.faults.targets import Target
+from edgebed.scenario.faults.settings.entry import FaultSection, step
+from edgebed.scenario.faults.settings.targets import Target
 
 
 class Thaw(FaultSection):

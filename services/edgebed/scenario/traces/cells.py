@@ -9,7 +9,7 @@ from pathlib import Path
 
 from edgebed.core import units
 from edgebed.core.quantities import count_text
-from edgebed.scenario.problems import show
+from edgebed.scenario.mistakes.problems import show
 from edgebed.scenario.traces.trace import ABOUT, problems
 
 PROBLEMS_MAX = 5  # a wrong unit would be wrong in every row

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from edgebed.core import units
 from edgebed.core.planned.link import RATE_MIN_BIT_S, LinkChange, check_rate
-from edgebed.scenario.problems import show
+from edgebed.scenario.mistakes.problems import show
 from edgebed.scenario.traces.cells import Cell, about_of, lines_of, number_in, read_rows, rows_of
 from edgebed.scenario.traces.trace import ROWS_MAX, SPACING_MIN_S, Trace, problems, read_bytes
 

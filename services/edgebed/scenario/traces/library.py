@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from edgebed.learning.data_sets.registry import data_directory
-from edgebed.scenario.problems import Problems, show
+from edgebed.scenario.mistakes.problems import Problems, show
 from edgebed.scenario.traces.csv_file import read_trace
 from edgebed.scenario.traces.trace import Trace, problems
 

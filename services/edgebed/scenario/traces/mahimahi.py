@@ -14,7 +14,7 @@ import hashlib
 from pathlib import Path
 
 from edgebed.core import units
-from edgebed.scenario.problems import show
+from edgebed.scenario.mistakes.problems import show
 from edgebed.scenario.traces.resampling import Packets, resample
 from edgebed.scenario.traces.trace import Trace, problems, read_bytes
 

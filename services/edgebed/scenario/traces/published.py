@@ -22,7 +22,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from edgebed.core import units
-from edgebed.scenario.problems import choose, show
+from edgebed.scenario.mistakes.problems import choose, show
 from edgebed.scenario.traces.mahimahi import BYTES_MAX, TOO_LARGE, read_packets
 from edgebed.scenario.traces.resampling import US_A_SECOND, Pieces, Recording, Resampled, resample
 from edgebed.scenario.traces.trace import problems, read_bytes

@@ -7,7 +7,7 @@ from pathlib import Path
 from edgebed.core import units
 from edgebed.core.planned.link import LinkChange
 from edgebed.core.reading import open_file
-from edgebed.scenario.problems import Problem, Problems, show
+from edgebed.scenario.mistakes.problems import Problem, Problems, show
 
 SPACING_MIN_S = 0.1  # whether a kernel follows what changes faster cannot be read back
 ROWS_MAX = 10_000

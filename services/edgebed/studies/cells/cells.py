@@ -18,7 +18,7 @@ from edgebed.learning.data_sets.registry import DataSet
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.choices import Interval, write_interval
 from edgebed.scenario.load import load_scenario, written_trial
-from edgebed.scenario.problems import choose
+from edgebed.scenario.mistakes.problems import choose
 from edgebed.scenario.schema import Scenario
 from edgebed.studies.papers.paper import Cell, Paper
 

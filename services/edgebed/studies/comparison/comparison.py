@@ -20,7 +20,7 @@ from edgebed.core.measures.trial import MEASURES, all_measures
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import UNMEASURED
 from edgebed.running.tables import table_html
-from edgebed.scenario.problems import choose
+from edgebed.scenario.mistakes.problems import choose
 from edgebed.studies.arms import Arm, ArmTrial, Gathered
 from edgebed.studies.changes import SettingChange
 from edgebed.studies.comparison.warnings import warnings_of

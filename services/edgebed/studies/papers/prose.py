@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgebed.core.errors import ScenarioError
-from edgebed.scenario.problems import choose
+from edgebed.scenario.mistakes.problems import choose
 from edgebed.studies.papers.paper import ROW, Cause, Headline, Paper, Table
 
 HEADING = re.compile(r"^(#{1,3}) (.+)$", re.MULTILINE)

@@ -13,7 +13,7 @@ from types import ModuleType
 from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import is_import_path, load_module, reason
 from edgebed.core.package import SHIPPED
-from edgebed.scenario.problems import choose
+from edgebed.scenario.mistakes.problems import choose
 from edgebed.studies.papers.paper import Paper
 from edgebed.studies.papers.prose import with_prose
 

@@ -7,7 +7,7 @@ import pytest
 
 from edgebed.core.plan import FaultPlan
 from edgebed.scenario.faults.registry import plan_faults, read_faults
-from edgebed.scenario.faults.targets import Group, Roster
+from edgebed.scenario.faults.settings.targets import Group, Roster
 
 ROSTER: Roster = {
     "server": Group("server", ("server",)),

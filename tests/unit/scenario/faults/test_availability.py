@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from edgebed.core.errors import ScenarioError
 from edgebed.scenario.faults.flap import SHORTEST_S
 from edgebed.scenario.load import load_scenario, resolved_yaml
-from edgebed.scenario.problems import Problems
+from edgebed.scenario.mistakes.problems import Problems
 from edgebed.scenario.traces.availability import read_availability
 from edgebed.scenario.traces.cells import PROBLEMS_MAX
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.scenario.faults.targets import Group, Some, nodes_of
+from edgebed.scenario.faults.settings.targets import Group, Some, nodes_of
 
 PHONES = [f"phones-{k}" for k in range(8)]
 WORKERS = [*PHONES, "hub-0", "hub-1"]

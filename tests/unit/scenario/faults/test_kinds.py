@@ -13,7 +13,7 @@ from edgebed.core.planned.link import LinkChange
 from edgebed.core.units import format_duration
 from edgebed.scenario.faults.flap import SHORTEST_S
 from edgebed.scenario.faults.registry import KINDS
-from edgebed.scenario.faults.targets import Group
+from edgebed.scenario.faults.settings.targets import Group
 
 SERVER_AND = {"server": Group("server", ("server",)), "evaluator": Group("evaluator", ("evaluator",))}
 MS = st.integers(1, 120_000).map(lambda ms: ms / 1000)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core.planned.link import RATE_MIN_BIT_S
-from edgebed.scenario.problems import Problems
+from edgebed.scenario.mistakes.problems import Problems
 from edgebed.scenario.traces.csv_file import read_trace
 from edgebed.scenario.traces.mahimahi import read_mahimahi
 from edgebed.scenario.traces.published import COLLECTIONS, convert, trace_text

@@ -13,7 +13,7 @@ from edgebed.core import chance
 from edgebed.core.planned.link import LinkChange
 from edgebed.emulation.conditions import LinkSchedule, LinkState
 from edgebed.scenario.links import LinkSection, link_of
-from edgebed.scenario.problems import Problems
+from edgebed.scenario.mistakes.problems import Problems
 from edgebed.scenario.traces.cells import PROBLEMS_MAX
 from edgebed.scenario.traces.csv_file import BYTES_MAX, read_trace
 from edgebed.scenario.traces.mahimahi import read_mahimahi

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from edgebed.core import units
 from edgebed.core.plan import Point, Trigger
-from edgebed.scenario.problems import Problem
+from edgebed.scenario.mistakes.problems import Problem
 from edgebed.scenario.section import Duration, DurationFromZero, Section
 
 MOMENTS = ("before", "during", "after")

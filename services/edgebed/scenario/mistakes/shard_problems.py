@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from edgebed.algorithms.registry import has_modules, rule_of
 from edgebed.core.plan import Waiting
 from edgebed.scenario.choices import Split
-from edgebed.scenario.problems import Problem, choose
+from edgebed.scenario.mistakes.problems import Problem, choose
 
 if TYPE_CHECKING:
     from edgebed.scenario.schema import TrialSection

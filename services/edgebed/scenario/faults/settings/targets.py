@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
 
 from edgebed.core import units
+from edgebed.scenario.mistakes.problems import Problem, Problems, choose, show
 from edgebed.scenario.names import WORKERS
-from edgebed.scenario.problems import Problem, Problems, choose, show
 from edgebed.scenario.section import Section, of_pattern
 
 Role = Literal["server", "evaluator", "store", "modules", "worker"]

@@ -14,9 +14,9 @@ from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
 from edgebed.learning.objectives.registry import declared
-from edgebed.scenario.faults.entry import FaultSection
 from edgebed.scenario.faults.registry import name_of, plan_faults
-from edgebed.scenario.faults.targets import Some, groups_of
+from edgebed.scenario.faults.settings.entry import FaultSection
+from edgebed.scenario.faults.settings.targets import Some, groups_of
 
 if TYPE_CHECKING:
     from edgebed.scenario.expectations import Expectations

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 from edgebed.core.actions import Action
 from edgebed.core.plan import FaultPlan, FaultStep, Injection
 from edgebed.core.planned.link import LinkChange
-from edgebed.scenario.faults.targets import Draw, Group, Role, Roster, Target, groups_of, nodes_of
-from edgebed.scenario.faults.triggers import Timed
+from edgebed.scenario.faults.settings.targets import Draw, Group, Role, Roster, Target, groups_of, nodes_of
+from edgebed.scenario.faults.settings.triggers import Timed
+from edgebed.scenario.mistakes.problems import Problem
 from edgebed.scenario.names import FaultName
-from edgebed.scenario.problems import Problem
 
 ONLY_WATCHES = "the evaluator only watches; it can be killed, frozen and restarted"
 NO_LINK = "the evaluator has no link: watching is not traffic"
