@@ -46,12 +46,12 @@ def test_an_undisturbed_run_is_seen_as_it_tells_and_both_ends_are_read(tmp_path)
 
     assert trial.series.seen.keys() == {"server", "edge-0", "edge-1"}
     for node, (life,) in trial.series.seen.items():
-        assert life.told is not None
+        assert life.reported is not None
         assert life.seen is not None
-        assert abs(life.told.cpu_s - life.seen.cpu_s) <= life.seen.cpu_error_s + 0.1
+        assert abs(life.reported.cpu_s - life.seen.cpu_s) <= life.seen.cpu_error_s + 0.1
         assert life.seen.uplink_bytes > 64_000
         if node != "server":  # whose link is not limited, so that it does not read its bytes
-            assert abs(life.told.uplink_bytes - life.seen.uplink_bytes) <= life.seen.uplink_error_bytes + 64_000
+            assert abs(life.reported.uplink_bytes - life.seen.uplink_bytes) <= life.seen.uplink_error_bytes + 64_000
         assert life.last.cpus_held == (None if node == "server" else 0.2)
         assert life.last.memory_held_bytes
         assert life.last.unread == life.last.differences == ()

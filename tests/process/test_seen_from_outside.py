@@ -58,12 +58,12 @@ def test_an_undisturbed_run_is_seen_as_it_tells_and_both_ends_are_read(tmp_path:
 
     assert series.seen.keys() == NODES
     for (life,) in series.seen.values():
-        assert life.told is not None
+        assert life.reported is not None
         assert life.seen is not None
-        assert abs(life.told.cpu_s - life.seen.cpu_s) <= life.seen.cpu_error_s + 0.1
-        assert abs(life.told.uplink_bytes - life.seen.uplink_bytes) <= life.seen.uplink_error_bytes + 64_000
-        assert life.told.uplink_bytes > 0
-        assert life.told.congestion_controls == ("cubic",)
+        assert abs(life.reported.cpu_s - life.seen.cpu_s) <= life.seen.cpu_error_s + 0.1
+        assert abs(life.reported.uplink_bytes - life.seen.uplink_bytes) <= life.seen.uplink_error_bytes + 64_000
+        assert life.reported.uplink_bytes > 0
+        assert life.reported.congestion_controls == ("cubic",)
         assert life.last.unread == life.last.differences == ()
     assert from_outside(fidelity) == []
 

@@ -92,7 +92,8 @@ def run_in(
 ) -> subprocess.CompletedProcess[str]:
     """`python …` in a folder, with edgebed from `package`; its command is warm where that is the one that is tested."""
     shared = str(folder / "tests/shared")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(package), shared]), "OMP_NUM_THREADS": "1"}
+    here = {name: value for name, value in os.environ.items() if name != "COLUMNS"}  # pytest's workers have a width
+    environment = here | {"PYTHONPATH": os.pathsep.join([str(package), shared]), "OMP_NUM_THREADS": "1"}
     if package == PACKAGE.parent and arguments[:2] == ("-m", "edgebed"):
         command = WarmCommand(*arguments[2:], cwd=folder, env=environment)
         said = command.communicate(timeout_s)
