@@ -18,7 +18,12 @@ CIRCLES = (
     ("emulation.model.flows", "emulation.model.lane"),  # a lane has the flows that pass it
     ("journal.series", "journal.series_divergence"),  # arrays of a series, of which it computes a part
     ("runtimes.simulation.simulated_connection", "runtimes.simulation.simulated_lanes"),  # a departure, its connection
-    ("scenario.hosts", "scenario.roster", "scenario.schema", "scenario.shard_problems"),  # checks of what schema joins
+    (
+        "scenario.hosts",
+        "scenario.mistakes.shard_problems",
+        "scenario.roster",
+        "scenario.schema",
+    ),  # checks of what schema joins
 )
 """Modules of a package that name each other, each for annotations alone in one of the two directions."""
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from edgebed.core.records import Resumed
 from edgebed.exporting.curves import POINTS_MAX, RATES_MAX, curves_of
-from edgebed.journal.series import Series, Updates
+from edgebed.journal.series import Series, ShardSeries, Updates
 
 
 def series_of(waits, losses=None, **more):
@@ -78,7 +78,7 @@ def test_layer_wise_training_has_neither_pushes_nor_staleness():
     """Zeros would look like a measurement."""
     resumed = ((0.0, Resumed(history=0, step=0)),)
 
-    assert set(curves(series_of([0.1] * 9, resumed=resumed))) == {
+    assert set(curves(series_of([0.1] * 9, shards=ShardSeries(resumed=resumed)))) == {
         "evaluation/accuracy", "evaluation/loss", "training/loss", "training/updates_per_s"
     }  # fmt: skip
 

@@ -122,7 +122,7 @@ def test_a_restarted_nodes_lives_add_up_whatever_they_count(tmp_path):
         (3.0, "controller", joined(2)), (4.0, "edge-0", phases(9)),
     ]  # fmt: skip
 
-    assert series_of(tmp_path, entries).phases["edge-0"].steps == 14
+    assert series_of(tmp_path, entries).server.phases["edge-0"].steps == 14
 
 
 @pytest.mark.parametrize("action", ["heal", "thaw", "launch"])

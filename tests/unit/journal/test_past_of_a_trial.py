@@ -37,7 +37,11 @@ def test_the_bytes_of_all_updates_are_those_of_the_summary(tmp_path_factory, upd
     past = past_of(folder)
 
     assert past is not None
-    assert past.update_bytes == Series.from_journal(folder.journal).ingress_bytes == sum(size for _, size in updates)
+    assert (
+        past.update_bytes
+        == Series.from_journal(folder.journal).server.ingress_bytes
+        == sum(size for _, size in updates)
+    )
     assert past.updates == max((version for version, _ in updates), default=0)
 
 

@@ -130,7 +130,7 @@ def test_phases_of_a_restarted_worker_add_up(tmp_path):
         (float(index), "edge-0", records.Phases(steps=steps, compute_s=spent, encode_s=0, wait_s=0, pause_s=0))
         for index, (steps, spent) in enumerate(lives)
     ]
-    phases = series_of(tmp_path, entries).phases["edge-0"]
+    phases = series_of(tmp_path, entries).server.phases["edge-0"]
 
     assert (phases.steps, phases.compute_s) == (13, 3.5)
 

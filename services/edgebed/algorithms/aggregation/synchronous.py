@@ -13,8 +13,8 @@ et al. 2017, Communication-efficient learning of deep networks from decentralize
 One without examples has no weight, and a round of such workers leaves the model and the velocity as they are. With
 `momentum` the server keeps a velocity of these sums, and steps along it: Hsu, Qi, Brown 2019, Measuring the effects of
 non-identical data distribution for federated visual classification, arXiv:1909.06335 (FedAvgM). With
-`optimizer: adam` it steps by Adam: Reddi et al. 2021, Adaptive federated optimization, ICLR (FedAdam). Differs from that
-paper: means are corrected for where they begin, which the paper leaves out, and `epsilon` has Adam's default.
+`optimizer: adam` it steps by Adam: Reddi et al. 2021, Adaptive federated optimization, ICLR (FedAdam). Differs from
+that paper: means are corrected for where they begin, which it leaves out, and `epsilon` has Adam's default.
 
 A round ends as soon as every worker that takes part has pushed, or a `quorum` of them, or by `deadline_s`. Those that
 begin together take part from the beginning, whoever joins first. One that has left is not waited for; what it pushed

@@ -30,6 +30,7 @@ from .conftest import (
     transfers,
     usage,
     with_faults,
+    with_server,
 )  # fmt: skip
 
 LINK, SILENT = plan_of(link=TEN_MBIT), plan_of(server={"silence_s": 10.0})
@@ -203,9 +204,8 @@ def traffic(interface_bytes, tcp_bytes=30_000_000, interface="eth0", server=WELL
 def silence(*found, faults=(), runtime="simulation", reason="silence", nodes=()):
     """The verdict where workers left: (time, worker)."""
     left = tuple((t, records.Left(worker=name, incarnation=1, reason=reason)) for t, name in found)
-    series = dataclasses.replace(
-        series_of(WELL, WELL, runtime=runtime), left=left, last_t=200.0, finished_t=200.0
-    )  # fmt: skip
+    series = with_server(series_of(WELL, WELL, runtime=runtime), left=left)
+    series = dataclasses.replace(series, last_t=200.0, finished_t=200.0)
     return fates(*nodes, faults=faults, series=series, plan=SILENT)
 
 
