@@ -6,28 +6,15 @@ from typing import Literal
 
 from edgebed.core.quantities import (
     UNMEASURED,
-    bytes_text,
     count_text,
     factor_text,
     number_text,
     rate_text,
-    seconds_text,
 )
 from edgebed.reports.writing.page import Grid
 from edgebed.studies.sweep.points import axes_of
-from edgebed.studies.sweep.sweep_result import BreakEvenResult, PointResult, SweepResult
+from edgebed.studies.sweep.sweep_result import MEASURES, BreakEvenResult, PointResult, SweepResult
 from edgebed.studies.sweep.winners import Spread, Win
-
-TEXTS = {
-    "time_s": seconds_text,
-    "ingress_bytes": bytes_text,
-    "egress_bytes": bytes_text,
-    "traffic_bytes": bytes_text,
-    "cpu_s": seconds_text,
-}
-HEADS = {
-    "time_s": "time", "ingress_bytes": "up", "egress_bytes": "down", "traffic_bytes": "total", "cpu_s": "CPU",
-}  # fmt: skip
 
 
 def points_grid(result: SweepResult) -> Grid:
@@ -35,12 +22,21 @@ def points_grid(result: SweepResult) -> Grid:
     labels = tuple(axis.label for axis in axes_of(result.axes))
     measure, words = result.measure, result.measure.words
     return Grid(
-        ("method", *labels, *HEADS.values(), "updates", "passes", f"best {words}", f"final {words}", "diverged"),
+        (
+            "method",
+            *labels,
+            *(each.compared for each in MEASURES.values()),
+            "updates",
+            "passes",
+            f"best {words}",
+            f"final {words}",
+            "diverged",
+        ),
         [
             (
                 point.method,
                 *point.values.values(),
-                *(_text(point, name) for name in TEXTS),
+                *(_text(point, name) for name in MEASURES),
                 UNMEASURED if point.updates is None else number_text(round(point.updates)),
                 UNMEASURED if point.passes is None else number_text(point.passes),
                 measure.text(point.best),
@@ -161,6 +157,6 @@ def _text(point: PointResult, name: str) -> str:
 
 def spread_text(spread: Spread, name: str) -> str:
     """The mean, and the lowest and highest seed where there are several that differ."""
-    text = TEXTS[name]
+    text = MEASURES[name].text
     ends: Sequence[str] = (text(spread.low), text(spread.high))
     return text(spread.mean) if spread.low == spread.high else f"{text(spread.mean)} ({' to '.join(ends)})"

@@ -16,7 +16,9 @@ from statistics import fmean
 import msgspec
 
 from edgebed.algorithms.registry import batches_a_push, notes_of
+from edgebed.core.measures.measure import SECONDS, Measure
 from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.trial import MEASURES as OF_TRIALS
 from edgebed.core.quantities import mean_of_text
 from edgebed.studies.cells.cells import CellRun, CellSpecs
 from edgebed.studies.cells.collect_results import cache_finished
@@ -29,7 +31,10 @@ from edgebed.studies.sweep.points import Axis, Point, SweepPlan
 from edgebed.studies.sweep.winners import Spread, Win, crossings, is_coarse, leads, win
 from edgebed.studies.trial_result import FinishedTrial
 
-MEASURES = ("time_s", "ingress_bytes", "egress_bytes", "traffic_bytes", "cpu_s")
+CPU = Measure(SECONDS, "less", compared="CPU", name="cpu_s")
+MEASURES = {name: OF_TRIALS[name] for name in ("time_s", "ingress_bytes", "egress_bytes", "traffic_bytes")} | {
+    CPU.name: CPU
+}
 
 
 class PointResult(msgspec.Struct, frozen=True, kw_only=True):
