@@ -125,6 +125,14 @@ def test_a_burst_that_is_too_large_shows_in_every_small_push_that_it_lets_throug
     assert (record.messages, record.early) == (4, 2)
 
 
+def test_a_message_that_should_take_no_time_is_not_early():
+    """Two shells tell its ends apart by some hundredths of a millisecond."""
+    meter = transfers_meter({"edge-0": LinkPlan(uplink_bit_s=10 * MBIT)}, name="server", role="server")
+    meter.received(1.0 - 0.00004, push(sent_s=1.0), 1000)
+
+    assert [record.early for record in meter.read(10.0, 0.0)] == [0]
+
+
 @pytest.mark.parametrize(("jitter_s", "early"), [(0.0, 1), (0.02, 0)])
 def test_jitter_is_no_reason_to_call_a_message_early(jitter_s, early):
     """It was asked for."""

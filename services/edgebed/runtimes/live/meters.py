@@ -438,7 +438,7 @@ class TransfersMeter:
             throttled_s=throttled_s,
             busy_s=busy_s,
             latency_s=latency_s,
-            early=int(time_s + error_s < EARLY_SHARE * (least_s - jitter_s)),
+            early=int(max(0.0, time_s) + error_s < EARLY_SHARE * (least_s - jitter_s)),
             error_s=error_s,
         )
 
