@@ -21,7 +21,7 @@ SCENARIO = {
     "method": "asgd",
     "fleet": {"edge": {"count": 2, "waiting": "20ms"}},
     "evaluation": {"every": "100 updates"},
-    "faults": [{"kill": "edge-0", "at": "500ms"}, {"restart": "server", "at": "1s", "delay": "1950ms"}],
+    "faults": [{"kill": "edge-0", "at": "500ms"}, {"restart": "server", "at": "1s", "delay": "1995ms"}],
     "restart_time": {"server": "1s"},
     "stop": {"time": "3s"},
 }
