@@ -24,14 +24,13 @@ from edgebed.cli.options import (
     make_figures,
     put_study,
     require_figures,
+    run_options_of,
     spreading,
 )
-from edgebed.core.console import say
 from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import Runtime
 from edgebed.core.units import parse_percentage
-from edgebed.reports.live.progress import ProgressDisplay
-from edgebed.reports.studies.study import SEEDS, RunOptions
+from edgebed.reports.studies.study import SEEDS
 from validation.ranking.draws import Drawing
 from validation.ranking.preregistration import TIME_MARGIN
 from validation.ranking.study import DRAWN, rank
@@ -90,9 +89,7 @@ def ranks(
     """Draw scenarios, and say whether virtual time ranks methods as live runs do; with a page of charts."""
     require_figures(figures)
     share = _share(margin)
-    run_options = RunOptions(
-        resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
-    )
+    run_options = run_options_of(resume=resume, no_run=no_run, processes=processes, runs_dir=runs_dir)
     try:
         with spreading(jobs, dask, runs=run_options.run) as executor:
             study = rank(

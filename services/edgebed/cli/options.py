@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from edgebed.core.planned.hosts import EngineAddress
+    from edgebed.reports.studies.study import RunOptions
     from edgebed.reports.writing.page import Page, Part
 
 INTERRUPTED = 130
@@ -125,6 +126,16 @@ RunsDir = Annotated[
     Path | None,
     typer.Option(help="Folder of all runs (default: $EDGEBED_RUNS_DIR, else ./runs).", show_default=False),
 ]
+
+
+def run_options_of(*, resume: bool, no_run: bool, processes: int | None, runs_dir: Path | None) -> "RunOptions":
+    """Return how a study makes its missing runs, with progress as a terminal shows it."""
+    from edgebed.reports.live.progress import ProgressDisplay
+    from edgebed.reports.studies.study import RunOptions
+
+    return RunOptions(
+        resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
+    )
 
 
 @contextlib.contextmanager

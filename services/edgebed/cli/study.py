@@ -29,6 +29,7 @@ from edgebed.cli.options import (  # fmt: skip
     put_study,
     require_figures,
     require_place,
+    run_options_of,
     spreading,
 )
 from edgebed.core.console import put, put_json, say
@@ -272,14 +273,10 @@ def sweep(
     runs_dir: RunsDir = None,
 ) -> None:
     """Run every method at every point of a scenario's sweep, in simulation: time, bytes, CPU time, who wins where."""
-    from edgebed.reports.live.progress import ProgressDisplay
-    from edgebed.reports.studies.study import RunOptions
     from edgebed.reports.studies.study import sweep as run_sweep
 
     require_figures(figures)
-    run_options = RunOptions(
-        resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
-    )
+    run_options = run_options_of(resume=resume, no_run=no_run, processes=processes, runs_dir=runs_dir)
     try:
         with spreading(jobs, dask, runs=not no_run) as executor:
             study = run_sweep(scenario, set=sets or (), output=output, executor=executor, run_options=run_options)
@@ -358,13 +355,10 @@ def reproduce(
     if budget_s is None and (list_rows or (paper is None and not no_run)):
         _list(paper, rows or (), size, json=json)
         return
-    from edgebed.reports.live.progress import ProgressDisplay
-    from edgebed.reports.studies.study import RunOptions, reproduce_all, reproduce_within
     from edgebed.reports.studies.study import reproduce as run_paper
+    from edgebed.reports.studies.study import reproduce_all, reproduce_within
 
-    run_options = RunOptions(
-        resume=resume, run=not no_run, processes=processes, runs_dir=runs_dir, display=ProgressDisplay(), tell=say
-    )
+    run_options = run_options_of(resume=resume, no_run=no_run, processes=processes, runs_dir=runs_dir)
     if list_rows:
         assert budget_s is not None
         _list_missing(paper, rows or (), size, budget_s, jobs, output, run_options, json=json)

@@ -1,9 +1,8 @@
 """A trial's checkpoints: the models that its server hands over, in the trial's folder.
 
 `latest.npz` is replaced whenever one comes, `final.npz` is written when no update will follow. Each holds `theta` (n,),
-`version`, the number of updates applied to it, and `state` (s,), bytes of what the aggregation remembers
-beside it (roles/server/snapshot.py). A server that is
-started anew resumes from the latest.
+`version`, the number of updates applied to it, and `state` (s,), bytes of what the aggregation remembers beside it
+(roles/server/snapshot.py). A server that is started anew resumes from the latest.
 
 Where shards train, `backup-<step>.npz` has what each of them depends on after so many steps, by its name; the newest
 few stay. A file is whole or not there.

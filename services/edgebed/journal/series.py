@@ -184,8 +184,6 @@ class ShardSeries:
     """Where the time of each shard, and of the node that has all gradient modules, went, summed over incarnations."""
     messages: dict[tuple[str, str, str], records.Messages] = dataclasses.field(default_factory=dict)
     """What shards and nodes that serve them sent each other, by sender, receiver and kind: all that was received."""
-    steps: dict[str, Ints] = dataclasses.field(default_factory=dict)
-    """Mini-batches that each layer shard learnt from, in order, without those that were rolled back."""
     timed_steps: dict[str, ShardSteps] = dataclasses.field(default_factory=dict)
     """Steps of each layer shard with their times, without those that were rolled back."""
     steps_learnt: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -200,6 +198,11 @@ class ShardSeries:
     """Steps between the two of each pair that was matched by batch, without pairs that were rolled back."""
     resumed: tuple[tuple[float, records.Resumed], ...] = ()
     """Steps that all shards resumed from, as (t, record)."""
+
+    @property
+    def steps(self) -> dict[str, Ints]:
+        """Mini-batches that each layer shard learnt from, in order, without those that were rolled back."""
+        return {node: each.step for node, each in self.timed_steps.items()}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -466,7 +469,6 @@ class _Builder(Fold):
                     (source, node, message): lot
                     for (node, source, message), lot in self.counters.totals(records.Messages).items()
                 },
-                steps={node: each.step for node, each in shard_steps.items()},
                 timed_steps=shard_steps,
                 steps_learnt={node: len(each.step) * self.steps.every[node] for node, each in shard_steps.items()},
                 steps_made=self.steps.count(),
