@@ -2,6 +2,7 @@
 
 import numpy as np
 from evaluated import evaluation
+from tasks import one_array
 
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
@@ -22,8 +23,8 @@ def node_plan() -> WorkerPlan:
         waiting=Waiting(distribution="uniform", low_s=0.1, high_s=0.2),
         task=Task(
             model="small",
-            input_shape=(1, 8, 8),
-            classes=10,
+            inputs=one_array((1, 8, 8)),
+            outputs=10,
             layout=(TensorLayout("w", (64, 10)), TensorLayout("b", (10,))),
             batch_size=10,
             gradient_time_s=0.01,

@@ -18,7 +18,7 @@ from edgebed.core.planned.link import LinkChange, LinkPlan
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchangeable part of a method by name, with the settings its `Config` declares."""
+    """One exchangeable part of a method or a task by name, with its settings."""
 
     name: str
     settings: dict[str, Any] = {}

@@ -52,7 +52,7 @@ def _try_batch(task: Task, model: torch.nn.Module, objective: Objective, batch: 
     try:
         loss: Any = objective.loss(model.train(), batch)
     except Exception as error:
-        raise ScenarioError(f"{name}: its loss cannot take {where}: {imports.reason(error)}") from error
+        raise ScenarioError(f"{task.model} with {name}: its loss of {where} fails: {imports.reason(error)}") from error
     if not isinstance(loss, torch.Tensor) or loss.ndim or not loss.is_floating_point():
         got = f"{loss.dtype} {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else f"a {type(loss).__name__}"
         raise ScenarioError(f"{name}: its loss is {got}; return a scalar, such as the mean over the batch")
@@ -91,6 +91,7 @@ def _try_sums(task: Task, model: torch.nn.Module, objective: Objective, examples
     if total.keys() != whole.keys():
         others = ", ".join(total.keys() ^ whole.keys())
         raise ScenarioError(f"{name}: its sums have other names for other batches: {others}")
+    _check_values(name, objective, whole)
     for key, (value, weight) in whole.items():
         of_parts, of_weights = total[key]
         if not (_close(of_parts, value) and _close(of_weights, weight)):
@@ -99,7 +100,6 @@ def _try_sums(task: Task, model: torch.nn.Module, objective: Objective, examples
                 f"one of all their examples {value} with weight {weight:g}; return the sum over the examples, not "
                 "their mean, and as weight their number"
             )
-    _check_values(name, objective, whole)
 
 
 def _check_values(name: str, objective: Objective, sums: Sums) -> None:

@@ -5,6 +5,7 @@ in the same parts. Mistakes that only the data or the model can show are found h
 """
 
 import contextlib
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -245,9 +246,8 @@ class _Planner:
         key = msgspec.json.encode(task)
         if key not in self.counted:
             is_own = is_import_path(task.model) or is_import_path(task.objective.name)
-            count = examined.gradient_operations if is_own else _remembered_operations
             try:
-                flop = count(task)
+                flop = examined.gradient_operations(task) if is_own else remembered_operations(key)
             except Uncountable as error:
                 self.counted[key] = msgspec.structs.replace(task, uncounted=str(error))
             else:
@@ -318,15 +318,10 @@ class _Planner:
             raise ScenarioError(*(place.problem(text.removeprefix(f"{key}: ")) for text in error.problems)) from error
 
 
-_OPERATIONS: dict[bytes, int] = {}
-
-
-def _remembered_operations(task: Task) -> int:
+@functools.lru_cache(maxsize=100)
+def remembered_operations(task: bytes) -> int:
     """Operations of a gradient of a built-in model, which stay the same: studies plan a task for each of their runs."""
-    key = msgspec.json.encode(task)
-    if key not in _OPERATIONS:
-        _OPERATIONS[key] = examined.gradient_operations(task)
-    return _OPERATIONS[key]
+    return examined.gradient_operations(msgspec.json.decode(task, type=Task))
 
 
 def _outputs(objective: Objective, data: DataSet) -> int:

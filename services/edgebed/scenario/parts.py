@@ -20,7 +20,7 @@ from edgebed.scenario.section import LazyJsonSchema
 
 def read_data(given: object) -> Part:
     """The data set that a scenario names; its settings are looked at where it is loaded."""
-    name, settings = _named(given, "a data set", DATA_SETS)
+    name, settings = _named(given, "a data set", DATA_SETS, "package.module:function")
     for key, value in settings.items():
         if not isinstance(value, bool | int | float | str):
             raise Problems([Problem((key,), f"not a number, text, true or false: {show(value)}")])
@@ -29,7 +29,7 @@ def read_data(given: object) -> Part:
 
 def read_objective(given: object, info: ValidationInfo) -> Part:
     """The objective that a scenario names, with all its settings."""
-    name, settings = _named(given, "an objective", OBJECTIVES)
+    name, settings = _named(given, "an objective", OBJECTIVES, FORM)
     try:
         found = class_of(name, python_path_of(info))
         part = Part(name=name, settings=checked_settings(f"objective '{name}'", name, found.Config, settings))
@@ -46,16 +46,17 @@ def write_part(part: Part) -> Any:
     return {"name": part.name, **part.settings} if part.settings else part.name
 
 
-def _named(given: object, what: str, table: Iterable[str]) -> tuple[str, dict[str, Any]]:
+def _named(given: object, what: str, table: Iterable[str], form: str) -> tuple[str, dict[str, Any]]:
     """The name and the settings that are given."""
     settings = {"name": given} if isinstance(given, str) else given
     if not isinstance(settings, Mapping):
         raise Problems([Problem((), f"not {what}: {show(given)}; its name, or a mapping of name and settings")])
     name = settings.get("name")
     if not isinstance(name, str) or not (name in table or is_import_path(name)):
-        choice = choose(name, (*table, FORM))
+        choice = choose(name, (*table, form))
         of = ("name",) if isinstance(given, Mapping) and name is not None else ()
-        raise Problems([Problem(of, f"{what} is missing; {choice}" if name is None else str(choice), choice=choice)])
+        told = "no name is given" if name is None else f"unknown: {show(name)}"
+        raise Problems([Problem(of, f"{told}; {choice}", choice=choice)])
     return name, {str(key): value for key, value in settings.items() if key != "name"}
 
 

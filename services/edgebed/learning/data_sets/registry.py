@@ -30,14 +30,17 @@ def load_data(
     train_y, test_x, test_y). `data_dir` (else `data_directory()`) holds downloaded files; `seed` shapes synthetic data
     only, never the division into training and test. ScenarioError if there is no such data set or it cannot be used.
     """
-    offers = {"seed": seed, "data_dir": data_dir or data_directory()}
     settings = settings or {}
+    offers: dict[str, Any] = {"seed": seed}
     if name in DATA_SETS:
-        make = DATA_SETS[name]
-    elif imports.is_import_path(name):
-        make = imports.resolve(name, python_path)
-    else:
+        offers = {"seed": seed, "data_dir": data_dir or data_directory()}
+        _check_settings(name, DATA_SETS[name], settings, offers)
+        known = inspect.signature(DATA_SETS[name]).parameters
+        taken = {key: value for key, value in offers.items() if key in known}
+        return DATA_SETS[name](**taken, **settings).named(name)
+    if not imports.is_import_path(name):
         raise ScenarioError(f"data: '{name}' is unknown; allowed: {', '.join(DATA_SETS)} or package.module:function.")
+    make = imports.resolve(name, python_path)
     _check_settings(name, make, settings, offers)
     result = imports.call(name, make, **offers, **settings)
     if isinstance(result, tuple | list) and len(result) == 4:
