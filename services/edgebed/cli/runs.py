@@ -255,15 +255,16 @@ def _runs_grid(rows: "Sequence[RunOverview]") -> "Grid":
     from edgebed.core.quantities import UNMEASURED, local_text
     from edgebed.reports.writing.page import Grid
 
-    head = ("run", "started", "runtime", "trials", "changed", "note", "best", "size", "result")
+    head = ("run", "started", "runtime", "trials", "changed", "note", "best", "final", "size", "result")
     cells = [
         (
             row.name, local_text(row.started), row.runtime, ", ".join(row.trials), ", ".join(row.changed),
-            _short(row.note), row.best.best_text if row.best else UNMEASURED, bytes_text(row.disk_bytes), row.badge,
+            _short(row.note), row.best.best_text if row.best else UNMEASURED,
+            row.best.final_text if row.best else UNMEASURED, bytes_text(row.disk_bytes), row.badge,
         )
         for row in rows
     ]  # fmt: skip
-    given_up = ("trials", "runtime", "started", "size", "best")
+    given_up = ("trials", "runtime", "started", "size", "best", "final")
     cut = "changed" if any(row.changed for row in rows) else "trials"
     return Grid(head, cells, dispensable=given_up, flexible=cut).without_empty_columns()
 
@@ -275,6 +276,7 @@ def _short(note: str) -> str:
 def _row_dict(row: "RunOverview") -> dict[str, object]:
     """A run of the list for programs."""
     told = {"started": row.started, "runtime": row.runtime, "trials": ", ".join(row.trials), "result": row.result}
-    figures = {"best": row.best.best if row.best else {}, "disk_bytes": row.disk_bytes}
+    figures = {name: getattr(row.best, name) if row.best else {} for name in ("best", "final")}
+    figures |= {"disk_bytes": row.disk_bytes}
     own = {"changed": list(row.changed), "note": row.note}
     return {"run": row.name, **told, "conditions": row.conditions, "badge": row.badge, **own, **figures}

@@ -7,6 +7,8 @@ these records alone.
 
 from typing import Self
 
+import msgspec
+
 from edgebed.core.actions import Action
 from edgebed.core.recorded.measured import (
     Appended,
@@ -189,12 +191,19 @@ class BackedUp(Record):
 
 
 class Evaluated(Record):
-    """The evaluator measured a version of the model on the test set."""
+    """The evaluator measured a version of the model on the test part, and on the validation part where there is one."""
 
     version: Count
     measured: dict[str, Loss]
-    """The value of each measure of the task."""
+    """The value of each measure of the task, on the test part."""
+    validation: dict[str, Loss] = msgspec.field(default_factory=dict)
+    """The value of each on the validation part; empty: the task has none."""
     final: bool = False
+
+    @property
+    def selecting(self) -> dict[str, float]:
+        """What versions and methods are chosen by: the values on the validation part, else on the test part."""
+        return self.validation or self.measured
 
 
 class Finished(Record):

@@ -32,9 +32,12 @@ def _trial(run: Run, trial: Trial) -> Filled:
 def _evaluations(run: Run, trial: Trial) -> Filled:
     found = trial.series.evaluations
     unmeasured = np.full(len(found), np.nan)
+    test, validation = (
+        [values.get(each.name, unmeasured) for each in _measures(run)] for values in (found.measured, found.validation)
+    )
     return [
-        found.t, found.version, *(found.measured.get(each.name, unmeasured) for each in _measures(run)), found.final,
-        found.ingress_bytes, found.bits, found.egress_bytes, found.traffic_bytes,
+        found.t, found.version, *test, found.final, found.ingress_bytes, found.bits, found.egress_bytes,
+        found.traffic_bytes, *validation,
     ]  # fmt: skip
 
 
@@ -172,13 +175,17 @@ def _trials_table(measures: Iterable[TaskMeasure]) -> ExportTable:
 
 def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
     """The table of evaluations of tasks that measure that."""
+    measures = tuple(measures)
     return ExportTable(
         "evaluations",
-        "A row a measurement on the test set, of the versions that led to the final model.",
+        "A row a measurement of a version that led to the final model.",
         (
             Column("time_s", "number", "When the model had this version, not when its evaluation was done."),
             Column("version", "integer", "Updates applied until then."),
-            *(Column(each.name, "number", f"{each.meaning} `nan`: not finite.".strip()) for each in measures),
+            *(
+                Column(each.name, "number", f"On the test part. {each.meaning} `nan`: not finite.".replace("  ", " "))
+                for each in measures
+            ),
             Column("final", "yes or no", "Whether the evaluation is of the last model."),
             Column("ingress_bytes", "integer", "Up: payload of all pushes until this version."),
             Column("bits", "integer", "Bits that the algorithm needs for these pushes, without encoding or framing."),
@@ -187,6 +194,10 @@ def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
             ),
             Column(
                 "traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or shards train."
+            ),
+            *(
+                Column(f"validation_{each.name}", "number", "The same on the validation part; `nan`: there is none.")
+                for each in measures
             ),
         ),
         _evaluations,

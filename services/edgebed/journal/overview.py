@@ -29,6 +29,7 @@ class TrialFigures(msgspec.Struct, frozen=True, kw_only=True):
     trial: str
     measures: tuple[TaskMeasure, ...] = ()
     best: dict[str, float | None] = {}
+    final: dict[str, float | None] = {}
     time_s: float | None = None
     server: ServerMeasures | None = None
     shards: ShardMeasures | None = None
@@ -42,6 +43,11 @@ class TrialFigures(msgspec.Struct, frozen=True, kw_only=True):
     def best_text(self) -> str:
         """The best value of the headline, as people read it."""
         return self.measures[0].text(self.best_value) if self.measures else UNMEASURED
+
+    @property
+    def final_text(self) -> str:
+        """The last model's value of the headline, as people read it."""
+        return self.measures[0].text(self.final.get(self.measures[0].name)) if self.measures else UNMEASURED
 
     @property
     def passed_bytes(self) -> int | None:

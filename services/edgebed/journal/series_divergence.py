@@ -79,7 +79,7 @@ def _of_updates(updates: "Updates", workers: Sequence[str], steps: Steps) -> Ite
 
 
 def _of_evaluations(evaluations: "Evaluations") -> Iterator[_Candidate]:
-    for name, values in evaluations.measured.items():
+    for name, values in (*evaluations.measured.items(), *evaluations.validation.items()):
         for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
             version = int(evaluations.version[k])
             first = Divergence(update=version, node=EVALUATOR, step=version, what=name)

@@ -72,11 +72,14 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
     measures: tuple[TaskMeasure, ...] = ()
     """What the task measures, the headline first."""
     final: Mapping[str, float | None] = msgspec.field(default_factory=dict)
-    """What was measured of the last model, by measure; empty where the trial ended before its final evaluation."""
+    """What was measured of the last model on the test part, by measure; empty without a final evaluation."""
     best: Mapping[str, float | None] = msgspec.field(default_factory=dict)
-    """The best single value of each measure; empty without an evaluation."""
+    """Each measure on the test part, of the version that was best by it, on the validation part where there is one;
+    empty without an evaluation."""
     last: Mapping[str, float | None] = msgspec.field(default_factory=dict)
-    """What was measured last, which is what is final in a trial that completed."""
+    """What was measured last on the test part, which is what is final in a trial that completed."""
+    validated: Mapping[str, float | None] = msgspec.field(default_factory=dict)
+    """The best value of each measure on the validation part; empty where there is none."""
     server: ServerMeasures | None = None
     """The numbers of workers that push to a parameter server; None where they have shards."""
     shards: ShardMeasures | None = None
@@ -199,6 +202,8 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         final=evaluations.of_last_model(),
         best=evaluations.best(),
         last=evaluations.last(),
+        validated=evaluations.validated(),
+        chosen_version=evaluations.chosen_version(),
         most_frequent_class=most[1] if (most := largest_share(plan.evaluator.label_counts)) else None,
         last_version=int(evaluations.version[-1]) if len(evaluations) else None,
         diverged_at=first.update if first else None,

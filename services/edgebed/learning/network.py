@@ -8,6 +8,7 @@ the processes of a run already fill the cores.
 Shapes: n parameters, N examples, b examples in a batch.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from edgebed.learning.allocator import EVALUATION_CHUNK, keep_freed_memory
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.inputs import batch_of
 from edgebed.learning.models import registry as models
+from edgebed.learning.objectives.objective import Measured
 from edgebed.learning.objectives.registry import objective_of_task
 
 
@@ -30,11 +32,11 @@ class Network:
     def __init__(
         self,
         task: Task,
-        examples: Examples,
+        examples: Examples | Mapping[str, Examples],
         constants: NDArray[np.uint8] | None = None,
         device: str = torch_device.CPU,
     ) -> None:
-        """N examples, held in their own types; `constants` as packed in weights.py.
+        """N examples, held in their own types, or several parts by name; `constants` as packed in weights.py.
 
         Without constants they are as the model's function makes them; torch computes on `device`. ScenarioError if the
         model cannot be built.
@@ -43,7 +45,9 @@ class Network:
         keep_freed_memory()
         self._task = task
         self._objective = objective_of_task(task)
-        self._examples = examples
+        self._parts = {"": examples} if isinstance(examples, Examples) else dict(examples)
+        """What is measured; gradients are those of the first."""
+        self._examples = next(iter(self._parts.values()))
         with torch.random.fork_rng(devices=[]):
             self._model = models.build_for(task)
         if constants is not None:
@@ -88,25 +92,26 @@ class Network:
         return torch_device.to_numpy(torch.cat(pieces)), loss.item()
 
     def evaluate(self, theta: NDArray[np.float32]) -> dict[str, float]:
-        """(n,) weights -> each measure of the task, over all N examples."""
-        return self._objective.values(added(self.score(theta)))
+        """(n,) weights -> each measure of the task, over all examples."""
+        return self._objective.values(added([sums for _, sums in self.score(theta)]))
 
-    def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[Sums, ...]:
-        """(n,) weights, (k, of) -> the objective's sums over each chunk of the k-th of so many shares.
+    def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[tuple[str, Sums], ...]:
+        """(n,) weights, (k, of) -> the objective's sums over each chunk of the k-th of so many shares, with its part.
 
         Whatever the shares, the chunks are the same: so are their sums.
         """
         self._set(theta)
         self._model.eval()
         k, of = share
-        starts = range(0, len(self._examples), EVALUATION_CHUNK)
-        starts = starts[k * len(starts) // of : (k + 1) * len(starts) // of]
-        chunks: list[Sums] = []
+        starts = [
+            (name, start) for name, part in self._parts.items() for start in range(0, len(part), EVALUATION_CHUNK)
+        ]
+        chunks: list[tuple[str, Sums]] = []
         with torch.inference_mode():
-            for start in starts:
+            for name, start in starts[k * len(starts) // of : (k + 1) * len(starts) // of]:
                 chunk = slice(start, start + EVALUATION_CHUNK)
-                sums = self._objective.sums(self._model, batch_of(self._task, self._examples, chunk, self._device))
-                chunks.append({name: (_plain(total), float(weight)) for name, (total, weight) in sums.items()})
+                batch = batch_of(self._task, self._parts[name], chunk, self._device)
+                chunks.append((name, _plain_sums(self._objective.sums(self._model, batch))))
         return tuple(chunks)
 
     def _set(self, theta: NDArray[np.float32]) -> None:
@@ -114,6 +119,11 @@ class Network:
         np.copyto(self._given_numpy, theta)
         if self._given is not self._theta:
             self._theta.copy_(self._given)
+
+
+def _plain_sums(sums: Measured) -> Sums:
+    """Sums with their weights, without torch."""
+    return {name: (_plain(total), float(weight)) for name, (total, weight) in sums.items()}
 
 
 def _plain(total: Any) -> Any:

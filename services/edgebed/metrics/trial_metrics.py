@@ -8,6 +8,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
+from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import RESULTS, VERDICTS
 from edgebed.core.records import (
@@ -160,7 +161,8 @@ class TrialMetrics:
         self._families.clear(table.CONTROLLER_METRICS)
         for measure in plan.measures:
             self._families.add(table.measured(measure))
-            self._child(measure.metric, "test").set(float("nan"))
+            for split in (TEST, VALIDATION) if plan.evaluator.num_validation else (TEST,):
+                self._child(measure.metric, split).set(float("nan"))
         self._child("edgebed_model_version").set(0)
         self._child("edgebed_run_update_bytes_total").inc(applied_bytes)
         self._past_traffic = [past_traffic] if past_traffic else []
@@ -235,7 +237,9 @@ class TrialMetrics:
 
     def _observe_evaluated(self, record: Evaluated) -> None:
         for measure in self._progress.plan.measures:
-            self._child(measure.metric, "test").set(record.measured.get(measure.name, float("nan")))
+            self._child(measure.metric, TEST).set(record.measured.get(measure.name, float("nan")))
+            if record.validation:
+                self._child(measure.metric, VALIDATION).set(record.validation.get(measure.name, float("nan")))
         if record.final:
             self._progress.measured_final()
 

@@ -19,7 +19,7 @@ from edgebed.algorithms.local_work.trial import LARGE, copies_held
 from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs, small_local_work_of
 from edgebed.core.console import say
 from edgebed.core.errors import Location, ScenarioError
-from edgebed.core.plan import Method, NodePlan, Plan, ServerPlan, Shard, Task, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, Method, NodePlan, Plan, ServerPlan, Shard, Task, WorkerPlan
 from edgebed.core.units import format_memory
 from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.data_set import DataSet
@@ -118,7 +118,8 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constan
         copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
         copied += local_copies(node.method, node.task) * model
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
-    examples = examples_bytes(node.num_examples, data.train.input_bytes)
+    count = node.num_examples + (node.num_validation if isinstance(node, EvaluatorPlan) else 0)
+    examples = examples_bytes(count, data.train.input_bytes)
     kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
     return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
 

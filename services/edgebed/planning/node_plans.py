@@ -44,6 +44,7 @@ class NodePlanning:
     data: DataSet
     parts: Mapping[str, NDArray[np.int64]]
     """Positions of each worker's examples."""
+    validation: Examples | None
     sharding: Sharding | None
     faults: tuple[FaultPlan, ...]
     seed: int
@@ -78,11 +79,12 @@ class NodePlanning:
         )
 
     def evaluator(self) -> EvaluatorPlan:
-        """The plan of the evaluator, which has the test set."""
+        """The plan of the evaluator, which has the parts that are held out."""
         every = self.trial.evaluation.every
         return EvaluatorPlan(
             **self._common(EVALUATOR, EVALUATOR, self.trial.evaluator),
             num_examples=len(self.data.test),
+            num_validation=0 if self.validation is None else len(self.validation),
             label_counts=self._label_counts(self.data.test),
             evaluate_every_updates=every.updates,
             evaluate_every_s=every.time_s,

@@ -17,6 +17,7 @@ from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.core import chance
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
 from edgebed.core.imports import is_import_path, own_folders
+from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, NodePlan, Part, Plan, Task, TensorLayout
 from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.planned.hosts import HostPlan
@@ -25,6 +26,7 @@ from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.data_sets.registry import FROM_FILES, load_data
 from edgebed.learning.data_sets.split import split
+from edgebed.learning.data_sets.validation import hold_out
 from edgebed.learning.models import examined
 from edgebed.learning.objectives.objective import Objective
 from edgebed.learning.objectives.registry import objective_of, objective_of_task
@@ -55,10 +57,19 @@ class PlannedTrial:
     parts: dict[str, NDArray[np.int64]]
     """Positions of each worker's examples in `data.train_x`, increasing, by worker; no two workers share one, but all
     shards have all."""
+    validation: Examples | None = None
+    """The validation part; None: the task has none."""
+    num_kept: int = 0
+    """Clients that are too small for a validation part, and keep their examples for training."""
     partition: LayerPartition | None = None
     """How the model is cut, and the costs of that; None where each worker has the whole model."""
     warnings: tuple[str, ...] = ()
     """What the scenario asks for and options have made impossible (contradictions.py)."""
+
+    @property
+    def measured(self) -> dict[str, Examples]:
+        """The parts of the data that the evaluator measures the model on."""
+        return {TEST: self.data.test} | ({} if self.validation is None else {VALIDATION: self.validation})
 
     def examples(self, node: NodePlan) -> Examples:
         """The examples that a node needs; of some the targets alone.
@@ -107,14 +118,15 @@ class _Planner:
         data = self._load(name, trial.task)
         task = self._task(name, trial, data)
         workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
-        parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
+        chosen, validation, num_kept = self._hold_out(name, trial.task, data)
+        parts = dict(zip(workers, self._cut(name, trial, data, chosen), strict=True))
         self._check_parts(name, trial, data, parts)
         self._check_hosts(name, trial)
         sharding = self._shard(name, trial, task, parts[workers[0]], data) if trial.sharding else None
         faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed, trial.stop.time))
         planned_nodes = NodePlanning(
-            trial=trial, task=task, data=data, parts=parts, sharding=sharding, faults=faults, seed=self.scenario.seed,
-            trace=trace,
+            trial=trial, task=task, data=data, parts=parts, validation=validation, sharding=sharding, faults=faults,
+            seed=self.scenario.seed, trace=trace,
         )  # fmt: skip
         plan = Plan(
             scenario=self.scenario.name,
@@ -156,6 +168,8 @@ class _Planner:
             plan=with_deadlines(plan, trial.deadlines, step_s),
             data=data,
             parts=parts,
+            validation=validation,
+            num_kept=num_kept,
             partition=sharding.partition if sharding else None,
             warnings=tuple(self.scenario.warnings.get(name, ())),
         )
@@ -256,13 +270,30 @@ class _Planner:
                 )
         return self.counted[key]
 
-    def _cut(self, name: str, trial: TrialSection, data: DataSet) -> list[NDArray[np.int64]]:
-        """The parts of the workers, as positions in the whole training set."""
-        total, seed, choice = len(data.train), self.scenario.seed, trial.task.split
-        used = max(1, int(total * trial.task.fraction))
+    def _hold_out(self, name: str, task: TaskSection, data: DataSet) -> tuple[NDArray[np.int64], Examples | None, int]:
+        """The positions of the training examples that are used, the validation part, and how many clients have none."""
+        total, seed = len(data.train), self.scenario.seed
+        used = max(1, int(total * task.fraction))
         chosen = np.arange(total)
         if used < total:
             chosen = np.sort(chance.generator(seed, "fraction").choice(total, used, replace=False))
+        if task.validation is None:
+            return chosen, None, 0
+        if task.validation.share is None:
+            if data.validation is None:
+                place = self.scenario.cause(name, "task.validation", "task.data")
+                raise ScenarioError(place.problem(f"{data.name} has no validation part of its own; give a share: 10%"))
+            return chosen, data.validation, 0
+        held = hold_out(chosen, data.train.clients, task.validation.share, seed)
+        if not len(held.validation):
+            place = self.scenario.cause(name, "task.validation", "task.fraction")
+            few = "no client has enough examples" if data.train.clients is not None else "there are too few examples"
+            raise ScenarioError(place.problem(f"{few} to hold that share of them out; give a larger share"))
+        return held.training, data.train.take(held.validation), held.kept
+
+    def _cut(self, name: str, trial: TrialSection, data: DataSet, chosen: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """The parts of the workers, as positions in the whole training set, of those that are used."""
+        seed, choice = self.scenario.seed, trial.task.split
         if trial.method.is_layerwise:
             return [chosen] * trial.num_workers
         with self._locating(name, "task.split", "task.objective", *_shares(trial)):

@@ -1,4 +1,4 @@
-"""The evaluator: measures the model on the test set at fixed versions, or at fixed times.
+"""The evaluator: measures the model at fixed versions, or at fixed times, on each part of the data that is held out.
 
 It asks the server for a version and gets the model the moment that version is reached, or at once where training has
 gone past it: the server has stored what is due and was not asked for yet, so that in every runtime what is measured
@@ -10,6 +10,7 @@ broken, or the server is elsewhere now, it asks again for what it waits for.
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import EvaluatorPlan
 from edgebed.core.recorded.record import LARGEST
 from edgebed.core.records import Diverged, Evaluated
@@ -92,7 +93,8 @@ class Evaluator:
     def _diverged(self, result: EvaluationResult) -> list[Effect]:
         """Report what of the model is not finite, the first time that something measured is not."""
         theta, self.theta = self.theta, None
-        broken = [name for name, (total, _) in result.sums.items() if not np.isfinite(total).all()]
+        sums = (each for part in result.sums.values() for each in part.items())
+        broken = [name for name, (total, _) in sums if not np.isfinite(total).all()]
         if theta is None or self.has_diverged or not broken:
             return []
         self.has_diverged = True
@@ -100,7 +102,10 @@ class Evaluator:
         return [Journal(Diverged(step=result.version, what=what, tensor=tensor))]
 
     def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
-        record = Evaluated(version=result.version, measured=self.objective.values(result.sums), final=result.final)
+        values = {part: self.objective.values(sums) for part, sums in result.sums.items()}
+        record = Evaluated(
+            version=result.version, measured=values[TEST], validation=values.get(VALIDATION, {}), final=result.final
+        )
         effects: list[Effect] = [*self._diverged(result), Journal(record)]
         if result.final:
             return effects

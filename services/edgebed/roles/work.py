@@ -80,8 +80,8 @@ class ScoreJob(msgspec.Struct, frozen=True, gc=False):
 class Scores(NamedTuple):
     """What was measured of a model on some examples."""
 
-    chunks: tuple[Sums, ...]
-    """Sums over chunks of the examples, in order."""
+    chunks: tuple[tuple[str, Sums], ...]
+    """Sums over chunks of the examples, in order, each with the part of the data that it belongs to."""
 
 
 class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
@@ -89,7 +89,8 @@ class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
 
     version: int
     final: bool
-    sums: Sums
+    sums: dict[str, Sums]
+    """By part of the data."""
 
 
 Job = GradientJob | EvaluationJob | ScoreJob | ShardJob
@@ -105,7 +106,11 @@ def shares(job: EvaluationJob, count: int) -> list[ScoreJob]:
 
 def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
     """Put an evaluation together from its parts; however many there are, sums are added in the same order."""
-    return EvaluationResult(job.version, job.final, added([chunk for part in parts for chunk in part.chunks]))
+    chunks: dict[str, list[Sums]] = {}
+    for scores in parts:
+        for which, sums in scores.chunks:
+            chunks.setdefault(which, []).append(sums)
+    return EvaluationResult(job.version, job.final, {which: added(each) for which, each in chunks.items()})
 
 
 class TrainableModel(Protocol):
@@ -121,8 +126,8 @@ class TrainableModel(Protocol):
 class ScorableModel(Protocol):
     """A network bound to a node's data that is measured (learning/network.py)."""
 
-    def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[Sums, ...]:
-        """Sums over chunks of the k-th of n shares of the data."""
+    def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[tuple[str, Sums], ...]:
+        """Sums over chunks of the k-th of n shares of the data, each with its part."""
         ...
 
 

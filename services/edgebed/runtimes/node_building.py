@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.core.imports import search
+from edgebed.core.measures.task import TEST, TRAIN, VALIDATION
 from edgebed.core.plan import EvaluatorPlan, ModulesPlan, NodePlan, ServerPlan, StorePlan, Task, WorkerPlan
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.roles.evaluator import Evaluator
@@ -107,10 +108,18 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
     def network() -> Any:
         from edgebed.learning.network import Network  # torch, which a server is without
 
-        return Network(task, Examples.of_named(arrays), arrays.get("constants"))
+        parts = {which: Examples.of_named(arrays, which) for which in _parts_of(plan)}
+        return Network(task, parts, arrays.get("constants"))
 
-    work = work_of(plan, lambda: Examples.of_named(arrays), arrays.get("constants"), network, time.perf_counter)
+    work = work_of(plan, lambda: Examples.of_named(arrays, TRAIN), arrays.get("constants"), network, time.perf_counter)
     return heart_of(configure, plan, server_start, own_frames), work
+
+
+def _parts_of(plan: NodePlan) -> tuple[str, ...]:
+    """The parts of the data that a node has."""
+    if not isinstance(plan, EvaluatorPlan):
+        return (TRAIN,)
+    return (TEST, VALIDATION) if plan.num_validation else (TEST,)
 
 
 def shard_work(

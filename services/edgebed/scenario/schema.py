@@ -30,7 +30,7 @@ from edgebed.core.plan import Durability, Method, NonFinite, Part, Security, Wai
 from edgebed.learning.objectives.classification import Classification
 from edgebed.learning.objectives.registry import class_of
 from edgebed.scenario import choices
-from edgebed.scenario.choices import CPUS_MIN, Interval, Split
+from edgebed.scenario.choices import CPUS_MIN, Interval, Split, Validation
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import Expectations, LevelSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
@@ -112,6 +112,20 @@ SplitChoice = Annotated[
     PlainSerializer(choices.write_split, when_used="json"),
     WithJsonSchema(_SPLIT),
 ]
+ValidationChoice = Annotated[
+    Validation,
+    PlainValidator(choices.read_validation),
+    PlainSerializer(choices.write_validation, when_used="json"),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "title": "share", "pattern": units.PERCENTAGE_PATTERN, "examples": ["10%"]},
+                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                {"type": "string", "enum": ["own"]},
+            ]
+        }
+    ),
+]
 Every = Annotated[
     Interval,
     PlainValidator(choices.read_interval),
@@ -175,6 +189,10 @@ class TaskSection(Section):
     split: SplitChoice = Split()
     """How the examples are divided: `iid`; `{dirichlet: alpha}`, the smaller the more uneven; or
     `{by-label: n}`, n labels per worker."""
+    validation: ValidationChoice | None = None
+    """The part that stopping, the best version, sweeps and comparisons look at: a share of the training examples, drawn
+    by the seed within each client, e.g. `10%`; or `own`, the data set's own. The test part is then only reported. They
+    look at the test part if left out."""
     model: ModelName
     """A built-in model, or your own: a function that returns a `torch.nn.Module`, found beside the scenario file."""
     width: int | None = Field(default=None, ge=1)
@@ -279,7 +297,7 @@ class ServingSection(LinkSection, Caps):
 
 
 class Evaluation(Section):
-    """How often the model is measured on the test set.
+    """How often the model is measured, on the test part and on the validation part where there is one.
 
     In the simulation evaluations take no time and happen at every interval exactly; live, versions that are due wait
     for an evaluator that is slower than training, and what is skipped all the same is said (see verdict.md).
@@ -345,7 +363,7 @@ class TrialSection(Section):
     server: ServerSection = ServerSection()
     """Caps and link of the parameter server."""
     evaluator: EvaluatorSection = EvaluatorSection()
-    """Caps of the evaluator, which measures the model on the test set. It has no link: watching is not traffic."""
+    """Caps of the evaluator, which measures the model. It has no link: watching is not traffic."""
     evaluation: Evaluation = Evaluation()
     """How often the model is measured."""
     hosts: dict[HostName, HostSection] = Field(default={})

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 import numpy as np
 
-from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.task import TEST, TaskMeasure
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import mean_of_text, percent_text
 from edgebed.journal.series import Evaluations, Floats
@@ -50,22 +50,25 @@ class Level(msgspec.Struct, frozen=True):
     value: float
     window: int = WINDOW
     """Evaluations whose mean must be as good."""
+    part: str = TEST
+    """Part of the data that it is reached on."""
     is_named: bool = False
     """Whether scenarios or the user ask for it; else it is the highest round one that all reached."""
 
     @property
     def text(self) -> str:
         """The level in words, e.g. `97 % in the mean of 3 evaluations`."""
-        return self.measure.level_text(self.value) + mean_of_text(self.window)
+        on = "" if self.part == TEST else f" on the {self.part} part"
+        return f"{self.measure.level_text(self.value)}{on}{mean_of_text(self.window)}"
 
 
 class Fall(msgspec.Struct, frozen=True, kw_only=True):
     """What a trial reached and did not keep."""
 
     best: float
-    """Value of its best evaluation."""
+    """Value of its best evaluation, on the test part."""
     final: float
-    """Value of its last model."""
+    """Value of its last model, on the test part."""
     measure: TaskMeasure
 
     @property
@@ -76,12 +79,19 @@ class Fall(msgspec.Struct, frozen=True, kw_only=True):
 
 def named_level(plans: Iterable[Plan]) -> Level | None:
     """What all these trials are to reach, or runs of their sweep; None where that differs."""
+    plans = list(plans)
     given = {(plan.stop_level or plan.sweep_level, plan.measures) for plan in plans}
     level, measures = given.pop() if len(given) == 1 else (None, ())
     if level is None:
         return None
     measure = next(each for each in measures if each.name == level.measure)
-    return Level(measure, level.value, level.window, is_named=True)
+    part = part_of(plan.evaluator.selects_by for plan in plans)
+    return Level(measure, level.value, level.window, part, is_named=True)
+
+
+def part_of(parts: Iterable[str]) -> str:
+    """The part of the data that choices look at, in words where trials differ in it."""
+    return " or ".join(sorted(set(parts), reverse=True)) or TEST
 
 
 def expected_values(plans: Sequence[Plan]) -> set[float]:
@@ -118,7 +128,8 @@ def level_told(
         learnt = [each for each, best in zip(trials, bests, strict=True) if best >= LEARNT_MIN * max(bests) > 0.0]
     levels = (*sorted(expected, reverse=is_rising), *sorted(ladder, reverse=is_rising))
     reached = (level for level in levels if learnt and all(reach(each, level, window) for each in learnt))
-    return next((Level(measure, level, window, is_named=level in expected) for level in reached), None)
+    part = part_of(each.selects_by for each in trials)
+    return next((Level(measure, level, window, part, is_named=level in expected) for level in reached), None)
 
 
 def fall_of(evaluations: Evaluations, level: Level | None) -> Fall | None:
@@ -157,10 +168,17 @@ def moving_average(values: Floats, window: int) -> Floats:
 
 
 def best_average(evaluations: Evaluations, window: int = 1, measure: TaskMeasure | None = None) -> float | None:
-    """The best moving average of a measure, else the headline, over whole windows (all, if fewer); None without any."""
+    """The best moving average of a measure, else the headline, over whole windows (all, if fewer); None without any.
+
+    It is that of the test part, over the evaluations whose mean was best on the part that versions are chosen by.
+    """
     measure = measure or evaluations.headline
-    averages = moving_average(evaluations.measured[measure.name], window)
-    return measure.best(averages[_first_whole(averages, window) :].tolist()) if len(averages) else None
+    if not len(evaluations):
+        return None
+    selecting = moving_average(evaluations.selecting[measure.name], window)
+    first = _first_whole(selecting, window)
+    place = first + measure.best_place(selecting[first:])
+    return float(moving_average(evaluations.measured[measure.name], window)[place])
 
 
 def reach(
@@ -168,12 +186,13 @@ def reach(
 ) -> CostToLevel | None:
     """What it took until the moving average of the measure over a whole window was as good as `value`; None: never.
 
-    So a value of the headline is reached exactly if there is a whole window and `best_average` of it is as good.
+    It is measured on the part that versions are chosen by. Without a validation part, a value of the headline is
+    reached exactly if there is a whole window and `best_average` of it is as good.
     """
     measure = measure or evaluations.headline
     if measure.name not in evaluations.measured:  # another task's
         return None
-    averages = moving_average(evaluations.measured[measure.name], window)
+    averages = moving_average(evaluations.selecting[measure.name], window)
     if len(averages) < window:
         return None
     first_whole = _first_whole(averages, window)

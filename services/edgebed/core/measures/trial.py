@@ -22,7 +22,7 @@ from edgebed.core.measures.measure import (
     Unit,
     measures_of,
 )
-from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.task import VALIDATION, TaskMeasure
 from edgebed.core.quantities import bytes_text
 
 
@@ -52,9 +52,11 @@ class CommonMeasures(msgspec.Struct, frozen=True, kw_only=True):
     updates_per_s: Annotated[float | None, Measure(NUMBER, "more", "updates a second", column="updates/s")]
     """Updates a second, over all of the training."""
     evaluations: Annotated[int, Measure(COUNT)]
-    """Number of measurements on the test set."""
+    """Number of versions of the model that were measured."""
     last_version: Annotated[int | None, Measure(COUNT)] = None
     """The number of updates after which the model was measured last."""
+    chosen_version: Annotated[int | None, Measure(COUNT, "", "the best version")] = None
+    """The version whose headline was best, on the validation part where there is one, else on the test part."""
     diverged_at: Annotated[int | None, Measure(COUNT, "more")] = None
     """The first update at which something was not finite; None where every loss was."""
     examples_per_update: Annotated[float | None, Measure(NUMBER)] = None
@@ -250,7 +252,12 @@ MEASURES = {each.name: each for family, struct in STRUCTS.items() for each in me
 UNITS: dict[str, Unit] = {"share": SHARE, "number": NUMBER}
 
 
-OF_TASK = {"final": "Of the last model:", "best": "The best evaluation:", "last": "Measured last:"}
+OF_TASK = {
+    "final": "Of the last model, on the test part:",
+    "best": "On the test part, of the version that was best by it, on the validation part where there is one:",
+    "last": "Measured last, on the test part:",
+    "validated": "The best on the validation part; there is none without `task.validation`:",
+}
 """What a trial has of each measure of its task; `final_loss` names one of these numbers."""
 
 
@@ -260,17 +267,20 @@ def meanings(measures: Iterable[TaskMeasure]) -> dict[str, str]:
 
 
 def of_task(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
-    """What a trial has of each measure of its task: of the last model, the best, and what was measured last."""
+    """What a trial has of each measure of its task: of the last model, the best, what was measured last, validated."""
     found: dict[str, Measure] = {}
     for each in measures:
         unit, words, is_headline = UNITS[each.unit], each.words, not found
-        final, best = f"final {words}", f"best {words}"
+        final, best, validated = f"final {words}", f"best {words}", f"best {each.words_on(VALIDATION)}"
         declared = {
             "final": Measure(
                 unit, each.better, final, words if is_headline else "", final if is_headline else "",
             ),
             "best": Measure(unit, each.better, best, "best", best) if is_headline else Measure(unit, each.better),
             "last": Measure(unit, each.better),
+            "validated": Measure(unit, each.better, validated, "validated") if is_headline else (
+                Measure(unit, each.better)
+            ),
         }  # fmt: skip
         found |= {f"{of}_{each.name}": one._replace(name=f"{of}_{each.name}") for of, one in declared.items()}
     return found

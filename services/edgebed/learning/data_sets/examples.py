@@ -16,7 +16,7 @@ Arrays = dict[str, NDArray[Any]]
 """(N, ...) arrays by name; one alone has the name ""."""
 KINDS = {"u": "int64", "i": "int64", "b": "bool", "f": "float32"}
 """What arrays of a kind of numbers become."""
-PREFIXES = ("inputs", "targets")
+KEYS = ("inputs", "targets")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,18 +59,19 @@ class Examples:
         """Bytes of the inputs of one example."""
         return sum(array[:1].nbytes for array in self.inputs.values())
 
-    def named(self) -> Arrays:
-        """Return all arrays by one name each, as they travel to a node."""
-        both = zip(PREFIXES, (self.inputs, self.targets), strict=True)
-        return {f"{prefix}/{name}": array for prefix, arrays in both for name, array in arrays.items()}
+    def named(self, part: str) -> Arrays:
+        """Return all arrays by one name each, as those of a part of the data travel to a node."""
+        both = zip(KEYS, (self.inputs, self.targets), strict=True)
+        return {f"{part}/{key}/{name}": array for key, arrays in both for name, array in arrays.items()}
 
     @classmethod
-    def of_named(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the examples whose arrays travelled so."""
-        inputs, targets = (
-            {name.removeprefix(f"{prefix}/"): each for name, each in arrays.items() if name.startswith(f"{prefix}/")}
-            for prefix in PREFIXES
-        )
+    def of_named(cls, arrays: Mapping[str, NDArray[Any]], part: str) -> Self:
+        """Return the examples of a part whose arrays travelled so."""
+        inputs, targets = ({
+            name.removeprefix(f"{part}/{key}/"): each
+            for name, each in arrays.items()
+            if name.startswith(f"{part}/{key}/")
+        } for key in KEYS)  # fmt: skip
         return cls(inputs, targets)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from edgebed.core import records
 from edgebed.core.console import quoted
+from edgebed.core.measures.task import VALIDATION
 from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.core.quantities import (
     bytes_text,
@@ -98,6 +99,11 @@ def _evaluated(record: records.Evaluated) -> str:
     return _listed(
         f"{which} of update {record.version:,}",
         *(each.told(record.measured.get(each.name)) for each in declared(record.measured)),
+        *(
+            each.told(record.validation[each.name], VALIDATION)
+            for each in declared(record.validation)
+            if each.name in record.validation
+        ),
     )
 
 

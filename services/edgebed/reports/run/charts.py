@@ -7,17 +7,16 @@ together are one mark. A level line is what who always says the most frequent cl
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import updates_text
 from edgebed.journal.series import Evaluations, Floats, Ints, Series, Updates
-from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of
+from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of, selects_by
 from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
 
 RATE_BINS = 40
@@ -154,7 +153,7 @@ def _over_work(what: str, trials: Trials, over: str, factors: Mapping[str, float
                 x = factors[name] * evaluations.version
                 axes.plot(x, evaluations.values, label=name, **line_style(index, len(evaluations)))
         axes.set_xlabel(AXES[over])
-        value_axis(axes, headline_of(trials.values()))
+        value_axis(axes, trials.values())
 
     return _chart(
         title_of(trials, what),
@@ -174,7 +173,7 @@ def _over_bytes(what: str, trials: Trials, over: str) -> Chart:
                 axes.plot(x[seen], y[seen], label=name, **line_style(index, int(seen.sum())))
                 low, high = min(low, float(x[seen].min())), max(high, float(x[seen].max()))
         bytes_scale(axes, over, low, high)
-        value_axis(axes, headline_of(trials.values()))
+        value_axis(axes, trials.values())
 
     return _chart(
         title_of(trials, what), trials, plot, lambda _, series, t: _at(series, t, bytes_of(series.updates, over))
@@ -195,9 +194,11 @@ def title_of(trials: Trials, what: str) -> str:
     return f"{headline_of(trials.values()).title} against {what}"
 
 
-def value_axis(axes: Axes, headline: TaskMeasure) -> None:
+def value_axis(axes: Axes, trials: Iterable[Series]) -> None:
     """Label the vertical axis for values of the headline, in per cent where they are shares."""
-    axes.set_ylabel(f"test {headline.words}" + (" (%)" if headline.is_share else ""))
+    trials = list(trials)
+    headline = headline_of(trials)
+    axes.set_ylabel(f"{selects_by(trials)} {headline.words}" + (" (%)" if headline.is_share else ""))
     if headline.is_share:
         percent_axis(axes.yaxis)
 
@@ -216,7 +217,7 @@ def _over_time(axes: Axes, trials: Trials) -> None:
         if len(evaluations):
             axes.plot(evaluations.t, evaluations.values, label=name, **line_style(index, len(evaluations)))
     axes.set_xlabel(AXES["time"])
-    value_axis(axes, headline_of(trials.values()))
+    value_axis(axes, trials.values())
 
 
 def _staleness(axes: Axes, trials: Trials) -> None:

@@ -15,6 +15,7 @@ from edgebed.journal.summary import RunSummary, TrialSummary
 from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.traffic_text import measured_rows
 from edgebed.reports.writing.page import Grid
+from edgebed.studies.measures import part_of
 
 MOST_FREQUENT = "most frequent class"
 """What charts call what who always says the test set's most frequent class comes to."""
@@ -25,7 +26,7 @@ PHASES = {
 """When each phase of a trial's start is over, by its name."""
 DISPENSABLE = (
     "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "total", "exchanged",
-    "best",
+    "validated",
 )  # fmt: skip
 
 
@@ -37,6 +38,11 @@ def most_frequent_of(trials: Iterable[TrialSummary]) -> set[float]:
 def headline_of(each: Iterable[Series]) -> TaskMeasure:
     """The headline of the first of some trials that measured one; without any that of a classification."""
     return next((series.evaluations.headline for series in each if len(series.evaluations)), declared(())[0])
+
+
+def selects_by(each: Iterable[Series]) -> str:
+    """The part of the data whose values are drawn: the one that choices look at."""
+    return part_of(series.evaluations.selects_by for series in each if len(series.evaluations))
 
 
 def measures_grid(summary: RunSummary) -> Grid:

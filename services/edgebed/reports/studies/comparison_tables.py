@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Iterator
 
 from edgebed.core.measures.measure import Measure as OfTrials
+from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.quantities import UNMEASURED, count_text, number_text, percent_text, updates_text
 from edgebed.reports.writing.page import Grid, Span, Text
 from edgebed.studies.comparison.comparison import REACHED, ArmResult, Comparison, Measure, Outcome
@@ -39,17 +40,19 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     headline, level = comparison.headline, comparison.level
     words, is_rising = headline.words, headline.better == "more"
     highest, high = ("highest", "high") if is_rising else ("lowest", "low")
-    best = (
-        f"Best {words} is the {highest} single evaluation"
-        if comparison.window == 1
-        else f"Best {words} is the {highest} moving average over {comparison.window} evaluations"
-    )
     what = (
         "exchanged is the payload of all messages"
         if comparison.family == "shards"
         else "up is the payload of the pushes, down that of the models sent to workers"
     )
-    best += f", chosen by the test set and so a little too {high}"
+    evaluation = (
+        "single evaluation" if comparison.window == 1 else f"moving average over {comparison.window} evaluations"
+    )
+    best = f"Best {words} is the {highest} {evaluation}, chosen by the test set and so a little too {high}"
+    if comparison.selects_by == VALIDATION:
+        best = f"Best {words} is the test part's where the validation part had its {highest} {evaluation}"
+    elif comparison.selects_by != TEST:
+        best += ", but for trials with a validation part, which chooses instead"
     sentences = [f"{best}; {what}.", *filter(None, [updates_text(comparison.examples_per_update)])]
     if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
         counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})

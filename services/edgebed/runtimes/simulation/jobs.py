@@ -24,7 +24,7 @@ def jobs_of(planned: PlannedTrial, beginning: Beginning, device: str = "cpu") ->
     works: dict[str, JobRunner] = {}
     constants = beginning.constants(plan.node(EVALUATOR))
     trained = Network(plan.nodes[0].task, data.train, constants, device)
-    tested = Network(plan.nodes[0].task, data.test, constants, device)
+    tested = Network(plan.nodes[0].task, planned.measured, constants, device)
 
     class Part:
         """The network as one node sees it."""

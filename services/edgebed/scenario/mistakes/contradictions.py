@@ -19,7 +19,6 @@ from edgebed.scenario.faults.settings.entry import FaultSection
 from edgebed.scenario.faults.settings.targets import Some, groups_of
 
 if TYPE_CHECKING:
-    from edgebed.scenario.expectations import Expectations
     from edgebed.scenario.schema import Evaluation, StopSection, TrialSection
 
 Keys = tuple[str, ...]
@@ -40,7 +39,7 @@ class Contradiction(NamedTuple):
 def contradictions(trial: "TrialSection", seed: int) -> Iterator[Contradiction]:
     """Yield everything in a trial that contradicts itself."""
     yield from _evaluations(trial.evaluation, trial.stop)
-    yield from _expectations(trial.expect, trial.stop, _last_update(trial))
+    yield from _expectations(trial, _last_update(trial))
     faults = _faults_by_entry(trial, seed)
     yield from _unmeasured(trial, faults)
     never: set[int] = set()
@@ -105,10 +104,10 @@ _POSSIBLE: dict[str, Callable[[_Range, float], bool]] = {
 }
 
 
-def _expectations(expect: "Expectations", stop: "StopSection", last_update: int | None) -> Iterator[Contradiction]:
+def _expectations(trial: "TrialSection", last_update: int | None) -> Iterator[Contradiction]:
     """Bounds that no trial which ends like this can meet."""
-    ranges = _ranges(stop, last_update)
-    for measure, bound in expect.bounds.items():
+    ranges = _ranges(trial.stop, last_update, "best" if trial.task.validation is None else "validated")
+    for measure, bound in trial.expect.bounds.items():
         found = ranges.get(measure)
         if found and not _POSSIBLE[bound.comparison](found, bound.value):
             message = f"{measure} {bound.text} cannot be met: {found.reason}; change the bound, or stop.{found.limit}"
@@ -116,8 +115,11 @@ def _expectations(expect: "Expectations", stop: "StopSection", last_update: int 
             yield Contradiction((("expect", measure), limits), message)
 
 
-def _ranges(stop: "StopSection", last_update: int | None) -> dict[str, _Range]:
-    """Return the ranges of what `stop` limits. A lower limit is certain where nothing else ends the trial."""
+def _ranges(stop: "StopSection", last_update: int | None, reached: str) -> dict[str, _Range]:
+    """Return the ranges of what `stop` limits. A lower limit is certain where nothing else ends the trial.
+
+    `reached`: which of a measure's numbers is on the part of the data that stopping looks at.
+    """
     ranges = {}
     level = stop.level
     alone = [stop.updates, stop.time, level].count(None) == 2
@@ -128,7 +130,7 @@ def _ranges(stop: "StopSection", last_update: int | None) -> dict[str, _Range]:
         ranges["time_s"] = _Range(0.0, stop.time, "time", f"the trial ends at {format_duration(stop.time)}")
     if level and alone and declared([level.measure])[0].unit == "share":
         reason = f"the trial goes on until the {level.measure} is {level.value:g}"
-        ranges[f"best_{level.measure}"] = _Range(level.value, 1.0, level.measure, reason)
+        ranges[f"{reached}_{level.measure}"] = _Range(level.value, 1.0, level.measure, reason)
     return ranges
 
 
@@ -137,6 +139,10 @@ def _unmeasured(trial: "TrialSection", faults: "_Entries") -> Iterator[Contradic
     for measure, why in trial.expect.of_others("shards" if trial.sharding else "server"):
         message = f"'{trial.method.name}' has no {measure}: {why}; leave it out"
         yield Contradiction((("expect", measure), ("method",)), message)
+    for measure in trial.expect.bounds if trial.task.validation is None else ():
+        if measure.startswith("validated_"):
+            message = "the task has no validation part; add task.validation, or expect final_ or best_"
+            yield Contradiction((("expect", measure), ("task", "validation")), message)
     done = {step.injection.action for _, of_entry in faults for fault in of_entry for step in fault.steps}
     if "back_s" in trial.expect.bounds and trial.on_failure != "restart" and not done & BRINGS_BACK:
         message = "no fault brings a node back, so nothing is measured unless it is done by hand; leave it out"

@@ -34,6 +34,7 @@ from edgebed.studies.measures import (
     level_told,
     named_level,
     no_better_text,
+    part_of,
     reach,
 )
 from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval, interval, paired, paired_ratio
@@ -119,6 +120,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The measure of the task that results are told by."""
     window: int
     """Evaluations that a moving average of it is taken over."""
+    selects_by: str
+    """The part of the data by which levels are reached and best versions are chosen: test or validation."""
     level: Level | None
     """What `to` and the like refer to; None where there is none that all arms reached. It is named where it was asked
     for, by the user or by all scenarios alike, else the best of a ladder that all arms reached in each seed."""
@@ -233,6 +236,7 @@ def compare_arms(
         baseline=base.name,
         headline=headline,
         window=window,
+        selects_by=part_of(trial.series.evaluations.selects_by for trial in trials),
         level=level,
         confidence=CONFIDENCE,
         firsts={name: found for name in FIRSTS if (found := _first(results, name))},
@@ -272,7 +276,8 @@ def _asked(plans: Sequence[Plan], headline: TaskMeasure, to: float | None, windo
     """The level that the user asks for, else at which all scenarios stop; None where nobody does."""
     named = named_level(plans)
     if to is not None:
-        return Level(headline, to, window or (named.window if named else WINDOW), is_named=True)
+        part = part_of(plan.evaluator.selects_by for plan in plans)
+        return Level(headline, to, window or (named.window if named else WINDOW), part, is_named=True)
     return named and msgspec.structs.replace(named, window=window or named.window)
 
 
