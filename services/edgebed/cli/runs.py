@@ -255,16 +255,15 @@ def _runs_grid(rows: "Sequence[RunOverview]") -> "Grid":
     from edgebed.core.quantities import UNMEASURED, local_text
     from edgebed.reports.writing.page import Grid
 
-    head = ("run", "started", "runtime", "trials", "changed", "note", "best", "final", "size", "result")
+    head = ("run", "started", "runtime", "trials", "changed", "note", "best", "size", "result")
     cells = [
         (
             row.name, local_text(row.started), row.runtime, ", ".join(row.trials), ", ".join(row.changed),
-            _short(row.note), row.best.best_text if row.best else UNMEASURED,
-            row.best.final_text if row.best else UNMEASURED, bytes_text(row.disk_bytes), row.badge,
+            _short(row.note), row.best.best_text if row.best else UNMEASURED, bytes_text(row.disk_bytes), row.badge,
         )
         for row in rows
     ]  # fmt: skip
-    given_up = ("trials", "runtime", "started", "size", "best", "final")
+    given_up = ("trials", "runtime", "started", "size", "best")
     cut = "changed" if any(row.changed for row in rows) else "trials"
     return Grid(head, cells, dispensable=given_up, flexible=cut).without_empty_columns()
 

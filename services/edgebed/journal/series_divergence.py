@@ -16,7 +16,8 @@ from edgebed.core.records import Diverged
 from edgebed.journal.series_steps import Steps
 
 if TYPE_CHECKING:
-    from edgebed.journal.series import Evaluations, Updates
+    from edgebed.journal.evaluations import Evaluations
+    from edgebed.journal.series import Updates
 
 RAN_TO_END = frozenset(("completed", "diverged"))
 """Outcomes of trials that ran to their end."""

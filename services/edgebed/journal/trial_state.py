@@ -60,9 +60,9 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     updates_per_s: float | None = None
     """Updates a second, of the last few by the clock, also where time is virtual; None before there are two looks."""
     measured: dict[str, float] = {}
-    """What was measured last, on the part that versions are chosen by; empty before the first evaluation."""
+    """What was measured last, on the part `selects_by`; empty before the first evaluation."""
     selects_by: str = TEST
-    """That part."""
+    """Part of the data that versions are chosen by."""
     headline: TaskMeasure | None = None
     """The measure of these that results are told by; None: no trial has begun."""
     ingress_bytes: int | None = 0

@@ -11,7 +11,8 @@ import numpy as np
 from edgebed.core.measures.task import TEST, TaskMeasure
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import mean_of_text, percent_text
-from edgebed.journal.series import Evaluations, Floats
+from edgebed.journal.evaluations import Evaluations
+from edgebed.journal.series import Floats
 
 LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
 """Shares that are tried where the user names no value to be reached."""
@@ -19,8 +20,6 @@ WINDOW = 3
 """Evaluations whose mean counts where no scenario says over how many: of many single ones one is lucky."""
 LEARNT_MIN = 0.5
 """Share of the best value of all trials below which a trial does not decide to what level costs are told."""
-FALL_MIN = 0.05
-"""What a trial must have lost from its best evaluation to its last model to be said not to have stayed, as a share."""
 BELOW_MIN = 0.01
 """Share by which the last evaluations must be below a level that was reached: their scatter is mostly less."""
 ROUNDING = 1e-9
@@ -149,7 +148,7 @@ def fall_of(evaluations: Evaluations, level: Level | None) -> Fall | None:
         and measure.gain(level.value, moving_average(evaluations.values, level.window)[-1]) > BELOW_MIN * whole
         and reach(evaluations, level.value, level.window) is not None
     )
-    is_worse = measure.gain(best, final) > FALL_MIN * whole
+    is_worse = measure.has_fallen(best, final)
     return Fall(best=best, final=final, measure=measure) if has_left or is_worse else None
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 """Parts of the data."""
+FALL_MIN = 0.05
+"""What must have been lost from the best value to the last to be said not to have stayed, as a share."""
 Sums = dict[str, tuple[Any, float]]
 """By name a sum over examples, a number or an array of numbers, and the sum's weight."""
 
@@ -88,6 +90,10 @@ class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
     def best(self, values: "NDArray[np.float64] | Sequence[float]") -> float:
         """The best of some values."""
         return float(values[self.best_place(values)])
+
+    def has_fallen(self, best: float, final: float) -> bool:
+        """Whether the last value is so far from the best that people must be told."""
+        return bool(self.gain(best, final) > FALL_MIN * (1.0 if self.is_share else abs(best)))
 
     def best_place(self, values: "NDArray[np.float64] | Sequence[float]") -> int:
         """The place of the best of some values, of several the first; what is no number is the worst."""

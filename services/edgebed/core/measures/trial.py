@@ -55,7 +55,7 @@ class CommonMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """Number of versions of the model that were measured."""
     last_version: Annotated[int | None, Measure(COUNT)] = None
     """The number of updates after which the model was measured last."""
-    chosen_version: Annotated[int | None, Measure(COUNT, "", "the best version")] = None
+    chosen_version: Annotated[int | None, Measure(COUNT, "", "best version")] = None
     """The version whose headline was best, on the validation part where there is one, else on the test part."""
     diverged_at: Annotated[int | None, Measure(COUNT, "more")] = None
     """The first update at which something was not finite; None where every loss was."""

@@ -92,11 +92,10 @@ def _moment(started: str) -> Text:
 
 
 def _best(run: RunOverview) -> Text:
-    """The best headline of all trials, with that trial's last one, and the trial where there are several."""
+    """The best headline of all trials, with the trial where there are several."""
     if run.best is None:
         return UNMEASURED
-    whose = f" ({run.best.trial})" if len(run.figures) > 1 else ""
-    return Span(f"{run.best.best_text}, final {run.best.final_text}{whose}", order=run.rank)
+    return Span(run.best.best_text + (f" ({run.best.trial})" if len(run.figures) > 1 else ""), order=run.rank)
 
 
 def _range(values: Sequence[float | None], write: Callable[[float | None], str]) -> Text:

@@ -26,7 +26,7 @@ PHASES = {
 """When each phase of a trial's start is over, by its name."""
 DISPENSABLE = (
     "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "total", "exchanged",
-    "validated",
+    "validated", "best",
 )  # fmt: skip
 
 
@@ -67,6 +67,7 @@ def results_grid(summary: RunSummary) -> Grid:
     """Some measures, a column each, with a row for each trial."""
     own = "server" if any(trial.server for trial in summary.trials) or not summary.trials else "shards"
     unwanted = set() if any(trial.has_idle_end for trial in summary.trials) else {"last update"}
+    unwanted |= set() if any(trial.validated for trial in summary.trials) else {"validated"}
     unwanted |= {"updates/s"} if own == "shards" else set()  # it is that of the steps
     shown = [each for each in _measures(summary.trials).values() if each.column and each.family in ("all", own)]
     measures = [each for each in shown if each.column not in unwanted]
