@@ -105,6 +105,8 @@ class _Planner:
         self.data = dict(loaded)
         self.layouts: dict[_LayoutKey, tuple[TensorLayout, ...]] = {}
         self.counted: dict[Task, Task] = {}
+        self.tried: set[Task] = set()
+        """Tasks whose own objective was tried."""
 
     def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTrial:
         data = self._load(name, trial.task)
@@ -203,8 +205,6 @@ class _Planner:
 
             with self._locating(name, "task.data", "task.model", *SIZES):
                 refuse_scaled_tokens(task.data, *key[:3], python_path, task.sizes)
-        with self._locating(name, "task.loss"):
-            objective_of(task.loss, python_path)
         planned = Task(
             model=task.model,
             input_shape=data.input_shape,
@@ -219,6 +219,12 @@ class _Planner:
             exchange_time_s=task.exchange_time,
             python_path=python_path,
         )
+        if is_import_path(task.loss) and planned not in self.tried:
+            from edgebed.learning.objective_trial import try_objective  # loads torch
+
+            with self._locating(name, "task.loss", "task.model", *SIZES):
+                try_objective(planned, data.train_x, data.train_y)
+            self.tried.add(planned)
         with self._locating(name, "method"):
             try_parts(trial.method, planned)
         is_said = task.gradient_time or (trial.sharding and trial.sharding.profile)
