@@ -125,7 +125,7 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("Lacking", "`sums` has no 'other', of which the measure 'other' is the mean"),
         ("Number", "failed in sums_of: returned int, not a dict of sums by name"),
         ("NoPair", "failed in sums_of: returned float as error, not a sum and its weight"),
-        ("EachOne", "its sum 'error' is an array (10,); add it up"),
+        ("EachOne", "its sum 'error' is an array (20,); add it up"),
         ("Negative", "failed in sums_of: returned -1 as the weight of error"),
         ("Raises", "failed in sums_of: RuntimeError: what now"),
         ("OfEach", "failed in loss_of: returned Tensor (10,), not a tensor of one number"),
