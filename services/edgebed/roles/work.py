@@ -105,12 +105,22 @@ def shares(job: EvaluationJob, count: int) -> list[ScoreJob]:
 
 
 def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
-    """Put an evaluation together from its parts; however many there are, sums are added in the same order."""
+    """Put an evaluation together from its parts; however many there are, sums are added in the same order.
+
+    OwnCodeError where a measure has no weight at all.
+    """
     chunks: dict[str, list[Sums]] = {}
     for scores in parts:
         for which, sums in scores.chunks:
             chunks.setdefault(which, []).append(sums)
-    return EvaluationResult(job.version, job.final, {which: added(each) for which, each in chunks.items()})
+    found = {which: added(each) for which, each in chunks.items()}
+    for which, sums in found.items():
+        if empty := [name for name, (_, weight) in sums.items() if not weight]:
+            raise OwnCodeError(
+                f"no example of the {which} part has weight in {', '.join(empty)}, so there is no mean; `sums` of the "
+                "objective says for each sum of how many examples it is"
+            )
+    return EvaluationResult(job.version, job.final, found)
 
 
 class TrainableModel(Protocol):

@@ -79,7 +79,9 @@ def test_a_log_gets_a_line_every_few_seconds(make_sample_plan, sample_run):
     assert lines[1] == (
         "asgd: running, 0 of 600 updates, 98.7 updates/s, accuracy 93.21 %, 312 kB up, 6/6 nodes up, 12.3 s"
     )
-    assert lines[-1] == "✓ asgd completed: accuracy 97.50 % (best 97.50 %), 600 updates in 6.81 s, 24 MB up, 1.63 MB down"
+    assert (
+        lines[-1] == "✓ asgd completed: accuracy 97.50 % (best 97.50 %), 600 updates in 6.81 s, 24 MB up, 1.63 MB down"
+    )
 
 
 @pytest.mark.parametrize(("minutes", "lines_max"), [(1, 12), (10, 70), (60, 120), (480, 210)])
@@ -228,6 +230,15 @@ def test_a_death_is_told_once_when_it_happens(make_sample_plan, sample_run, stre
     text = run_progress(stream(), statuses, make_sample_plan, sample_run.trials["asgd"].summary, step_s=0.001)
 
     assert [text.count(f"! asgd at 1.50 s: {each}") for each in texts] == [1, 1]
+
+
+def test_what_happened_last_is_told_though_the_trial_is_over(make_sample_plan, sample_run):
+    """Its end has a line of its own."""
+    death = Trouble(1.5, "edge-0 died: killed by SIGKILL")
+    statuses = [status(1), status(600, state="over", troubles=(death,))]
+    lines = run_progress(io.StringIO(), statuses, make_sample_plan, sample_run.trials["asgd"].summary).splitlines()
+
+    assert [line.split()[0] for line in lines] == ["adacomp:", "asgd:", "!", "✓"]
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
