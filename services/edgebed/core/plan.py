@@ -12,6 +12,7 @@ import msgspec
 
 from edgebed.core.actions import Action
 from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
+from edgebed.core.planned.clients import ByClient
 from edgebed.core.planned.device_core import Core
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.planned.link import LinkChange, LinkPlan
@@ -443,6 +444,8 @@ class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
     evaluate_every_updates: int | None = None
     """Updates from one version that is measured to the next; None: it measures at times."""
     evaluate_every_s: float | None = None
+    by_client: ByClient | None = None
+    """What is measured client by client; None: nothing is."""
 
     @property
     def selects_by(self) -> str:
@@ -478,6 +481,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     measures: tuple[TaskMeasure, ...] = ()
     """What is measured of the model, the headline first."""
+    client_names: tuple[str, ...] = ()
+    """The clients that the data comes from, by number; none: it does not say."""
     nodes: tuple[NodePlan, ...]
     """server, evaluator, what serves shards, then the workers in order of class and index."""
     stop_updates: int | None = None

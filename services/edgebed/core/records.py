@@ -206,6 +206,23 @@ class Evaluated(Record):
         return self.validation or self.measured
 
 
+class Clients(Record):
+    """A version of the model was measured client by client: on each client's own examples that are held out.
+
+    By the evaluator; of a method whose workers train alone, by each worker of its own model. Of many clients there are
+    several lines.
+    """
+
+    version: Count
+    clients: tuple[Count, ...]
+    """Numbers of the clients, into the plan's `client_names`."""
+    measured: dict[str, tuple[Loss, ...]]
+    """The value of each measure of the task, by client; NaN where its examples give none."""
+    tuned: dict[str, tuple[Loss, ...]] = msgspec.field(default_factory=dict)
+    """The same after the client's own fine-tuning; NaN where it has none; empty: nobody has."""
+    final: bool = False
+
+
 class Finished(Record):
     """The server applies no more updates."""
 
@@ -371,14 +388,14 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Continued, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused,
-    Dropped, Unauthenticated, Traffic,
+    Trial, Continued, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Clients, Finished,
+    Refused, Dropped, Unauthenticated, Traffic,
     Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Seen, Appended, Transfers, Clock, HostLoad, Joined,
     Left, AtWork, Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Continued | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished
-    | Refused | Dropped | Unauthenticated
+    Trial | Continued | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Clients
+    | Finished | Refused | Dropped | Unauthenticated
     | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Seen | Appended | Transfers | Clock
     | HostLoad | Joined | Left | AtWork | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

@@ -11,6 +11,7 @@ from edgebed.core.measures.trial import all_measures, meanings
 from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
+from edgebed.journal.client_series import names_of
 from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
 from edgebed.running.results import Run, Trial
@@ -38,6 +39,22 @@ def _evaluations(run: Run, trial: Trial) -> Filled:
     return [
         found.t, found.version, *test, found.final, found.ingress_bytes, found.bits, found.egress_bytes,
         found.traffic_bytes, *validation,
+    ]  # fmt: skip
+
+
+def _clients(run: Run, trial: Trial) -> Filled:
+    found, by = trial.series.clients, trial.plan.evaluator.by_client
+    rows, columns = len(found), len(found.clients)
+    sizes = dict(zip(by.clients, by.sizes, strict=True)) if by else {}
+    clients = [int(client) for client in found.clients]
+    unmeasured = np.full((rows, columns), np.nan)
+    values = [
+        part.get(each.name, unmeasured).reshape(-1) for each in _measures(run) for part in (found.measured, found.tuned)
+    ]
+    return [
+        np.repeat(found.version, columns), names_of(trial.plan, clients) * rows,
+        [by.part if by else "" for _ in range(rows * columns)], [sizes.get(client) for client in clients] * rows,
+        [not by or client not in by.unseen for client in clients] * rows, *values,
     ]  # fmt: skip
 
 
@@ -204,6 +221,31 @@ def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
     )
 
 
+def _clients_table(measures: Iterable[TaskMeasure]) -> ExportTable:
+    """The table of what was measured client by client."""
+    return ExportTable(
+        "clients",
+        "A row a client of each version that was measured client by client (`evaluation.by_client`).",
+        (
+            Column("version", "integer", "Updates applied until then."),
+            Column("client", "text", "Name of the client, as the data has it."),
+            Column("part", "text", "Part of the data that it was measured on: test or validation."),
+            Column("examples", "integer", "Examples of the client in that part."),
+            Column("seen", "yes or no", "Whether anybody trains on examples of the client."),
+            *(
+                column
+                for each in measures
+                for column in (
+                    Column(each.name, "number", "Value on the client's examples; `nan`: these give none."),
+                    Column(f"tuned_{each.name}", "number", "After fine-tuning on its own; `nan`: there is none."),
+                )
+            ),
+        ),
+        _clients,
+    )
+
+
+CLIENTS = _clients_table(declared(()))
 TRIALS, EVALUATIONS = _trials_table(declared(())), _evaluations_table(declared(()))
 UPDATES = ExportTable(
     "updates",
@@ -385,7 +427,8 @@ EXCHANGES = ExportTable(
     of_shards=True,
 )
 TABLES = (
-    TRIALS, EVALUATIONS, UPDATES, NODES, FAULTS, PHASES, LINKS, HOSTS, ACCOUNTING, STEPS, MODULE_LOSSES, EXCHANGES
+    TRIALS, EVALUATIONS, CLIENTS, UPDATES, NODES, FAULTS, PHASES, LINKS, HOSTS, ACCOUNTING, STEPS, MODULE_LOSSES,
+    EXCHANGES,
 )  # fmt: skip
 
 
@@ -400,4 +443,5 @@ def of_run(table: ExportTable, run: Run) -> ExportTable:
     """A table with the columns that this run has."""
     if table is TRIALS:
         return _trials_table(_measures(run))
-    return _evaluations_table(_measures(run)) if table is EVALUATIONS else table
+    made = {id(EVALUATIONS): _evaluations_table, id(CLIENTS): _clients_table}.get(id(table))
+    return made(_measures(run)) if made else table

@@ -25,6 +25,7 @@ from edgebed.core.measures.task import TaskMeasure
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.seen_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.client_series import NONE, ClientEvaluations, client_evaluations
 from edgebed.journal.evaluations import Evaluations, evaluations_of
 from edgebed.journal.folds import Counters, Fold, Timeline, on, total
 from edgebed.journal.journal import not_a_line, read_journal
@@ -34,14 +35,15 @@ from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, St
 from edgebed.journal.verdict.sightings import Sighting, Sightings
 from edgebed.journal.verdict.training_usage import TrainingUsage
 
-SERVER = "server"
+SERVER, EVALUATOR = "server", "evaluator"
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _COPIED = ("incarnation", "step", "version", "base", "staleness", "entries", "bits", "bytes", "loss")
 """Fields of `Updates` that the record has as they are."""
 _copied = attrgetter(*_COPIED)
 _KEPT = (
-    records.Node, records.Evaluated, records.Diverged, records.Note, records.Restored, records.HostLoad, records.Left,
+    records.Node, records.Evaluated, records.Clients, records.Diverged, records.Note, records.Restored,
+    records.HostLoad, records.Left,
 )  # fmt: skip
 
 
@@ -150,6 +152,8 @@ class Series:
     """Names of the workers whose updates were applied, in order of their first update."""
     updates: Updates
     evaluations: Evaluations
+    clients: ClientEvaluations = NONE
+    """What was measured client by client."""
     server: ServerSeries = dataclasses.field(default_factory=ServerSeries)
     shards: ShardSeries = dataclasses.field(default_factory=ShardSeries)
     nodes: tuple[tuple[float, records.Node], ...] = ()
@@ -384,6 +388,7 @@ class _Builder(Fold):
             workers=workers,
             updates=updates,
             evaluations=evaluations,
+            clients=self._clients(evaluations),
             server=ServerSeries(
                 ingress_bytes=self.ingress_bytes,
                 egress_bytes=sent_bytes,
@@ -436,6 +441,14 @@ class _Builder(Fold):
             stop_time_s=self.stop_time_s,
             cut=cut,
         )
+
+    def _clients(self, evaluations: Evaluations) -> ClientEvaluations:
+        """What the evaluator measured client by client, of versions that led to the final model; or workers did."""
+        told = self.kept[records.Clients]
+        by_evaluator = [record for _, node, record in told if node == EVALUATOR]
+        if by_evaluator:
+            return client_evaluations(by_evaluator, evaluations.version.tolist())
+        return client_evaluations([record for _, _, record in told], None)
 
     def _sent_bytes(self) -> int | None:
         """Bytes of the models that the server reports as sent; a killed one reported them before its last updates."""

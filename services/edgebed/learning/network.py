@@ -9,6 +9,7 @@ Shapes: n parameters, N examples, b examples in a batch.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from edgebed.learning.allocator import EVALUATION_CHUNK, keep_freed_memory
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.inputs import batch_of
 from edgebed.learning.models import registry as models
-from edgebed.learning.objectives.objective import Measured
 from edgebed.learning.objectives.registry import objective_of_task
 
 
@@ -64,19 +64,31 @@ class Network:
         """(n,) parameters that a caller gave, where torch takes them from; on the CPU they are those of the model."""
         self._given_numpy = self._given.numpy()
 
+    @property
+    def batch_size(self) -> int:
+        """Examples in a mini-batch of the task."""
+        return self._task.batch_size
+
+    @cached_property
+    def is_buffer(self) -> NDArray[np.bool_]:
+        """(n,) where the vector holds buffers, which are no parameters."""
+        sizes = [each.tensor.numel() for each in self._weights]
+        return np.repeat([not each.is_parameter for each in self._weights], sizes)
+
     def gradient(
-        self, theta: NDArray[np.float32], batch: NDArray[np.int64], key: int = 0
+        self, theta: NDArray[np.float32], batch: NDArray[np.int64], key: int = 0, examples: Examples | None = None
     ) -> tuple[NDArray[np.float32], float]:
         """(n,) parameters, (b,) positions in the data -> fresh (n,) gradient of the batch's mean loss, and that loss.
 
         In buffers, such as running means, the gradient is by how much the old value was larger. `key` seeds
-        what the model itself draws at random, such as dropout.
+        what the model itself draws at random, such as dropout. The data is the node's own, or other `examples`.
         """
         self._set(theta)
         if not self._model.training:
             self._model.train()
         torch_device.seed(self._device, key)
-        loss = self._objective.loss(self._model, batch_of(self._task, self._examples, batch, self._device))
+        given = self._examples if examples is None else examples
+        loss = self._objective.loss(self._model, batch_of(self._task, given, batch, self._device))
         parameters = [each.tensor for each in self._weights if each.is_parameter]
         gradients = iter(torch.autograd.grad(loss, parameters, materialize_grads=True))
         pieces, start = [], 0
@@ -100,30 +112,33 @@ class Network:
 
         Whatever the shares, the chunks are the same: so are their sums.
         """
-        self._set(theta)
-        self._model.eval()
         k, of = share
         starts = [
             (name, start) for name, part in self._parts.items() for start in range(0, len(part), EVALUATION_CHUNK)
         ]
-        chunks: list[tuple[str, Sums]] = []
+        self._set(theta)
+        return tuple(
+            (name, self._sums(self._parts[name], slice(start, start + EVALUATION_CHUNK)))
+            for name, start in starts[k * len(starts) // of : (k + 1) * len(starts) // of]
+        )
+
+    def sums(self, theta: NDArray[np.float32], examples: Examples, which: NDArray[np.int64]) -> Sums:
+        """(n,) weights -> the objective's sums over some of these examples."""
+        self._set(theta)
+        return self._sums(examples, which)
+
+    def _sums(self, examples: Examples, which: NDArray[np.int64] | slice) -> Sums:
+        if self._model.training:
+            self._model.eval()
         with torch.inference_mode():
-            for name, start in starts[k * len(starts) // of : (k + 1) * len(starts) // of]:
-                chunk = slice(start, start + EVALUATION_CHUNK)
-                batch = batch_of(self._task, self._parts[name], chunk, self._device)
-                chunks.append((name, _plain_sums(self._objective.sums(self._model, batch))))
-        return tuple(chunks)
+            sums = self._objective.sums(self._model, batch_of(self._task, examples, which, self._device))
+            return {name: (_plain(total), float(weight)) for name, (total, weight) in sums.items()}
 
     def _set(self, theta: NDArray[np.float32]) -> None:
         assert theta.shape == self._given_numpy.shape, f"{theta.shape} parameters, not {self._given_numpy.shape}"
         np.copyto(self._given_numpy, theta)
         if self._given is not self._theta:
             self._theta.copy_(self._given)
-
-
-def _plain_sums(sums: Measured) -> Sums:
-    """Sums with their weights, without torch."""
-    return {name: (_plain(total), float(weight)) for name, (total, weight) in sums.items()}
 
 
 def _plain(total: Any) -> Any:

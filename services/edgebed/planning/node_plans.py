@@ -26,6 +26,7 @@ from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.objectives.objective import Objective
 from edgebed.learning.objectives.registry import objective_of_task
+from edgebed.planning.by_client import ClientParts
 from edgebed.planning.sharding import Sharding
 from edgebed.scenario.hosts import place
 from edgebed.scenario.links import link_of
@@ -45,6 +46,7 @@ class NodePlanning:
     parts: Mapping[str, NDArray[np.int64]]
     """Positions of each worker's examples."""
     validation: Examples | None
+    clients: ClientParts | None
     sharding: Sharding | None
     faults: tuple[FaultPlan, ...]
     seed: int
@@ -88,6 +90,7 @@ class NodePlanning:
             label_counts=self._label_counts(self.data.test),
             evaluate_every_updates=every.updates,
             evaluate_every_s=every.time_s,
+            by_client=self.clients.plan if self.clients else None,
         )
 
     def store(self) -> StorePlan:

@@ -30,6 +30,7 @@ from edgebed.learning.data_sets.validation import hold_out
 from edgebed.learning.models import examined
 from edgebed.learning.objectives.objective import Objective
 from edgebed.learning.objectives.registry import objective_of, objective_of_task
+from edgebed.planning.by_client import ClientParts, client_parts
 from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
@@ -59,6 +60,8 @@ class PlannedTrial:
     shards have all."""
     validation: Examples | None = None
     """The validation part; None: the task has none."""
+    clients: ClientParts | None = None
+    """Whose examples models are measured on client by client; None: nobody's."""
     num_kept: int = 0
     """Clients that are too small for a validation part, and keep their examples for training."""
     partition: LayerPartition | None = None
@@ -69,7 +72,7 @@ class PlannedTrial:
     @property
     def measured(self) -> dict[str, Examples]:
         """The parts of the data that the evaluator measures the model on."""
-        return {TEST: self.data.test} | ({} if self.validation is None else {VALIDATION: self.validation})
+        return _measured(self.data, self.validation)
 
     def examples(self, node: NodePlan) -> Examples:
         """The examples that a node needs; of some the targets alone.
@@ -124,8 +127,14 @@ class _Planner:
         self._check_hosts(name, trial)
         sharding = self._shard(name, trial, task, parts[workers[0]], data) if trial.sharding else None
         faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed, trial.stop.time))
+        measured = _measured(data, validation)
+        clients = None
+        if trial.evaluation.by_client:
+            with self._locating(name, "evaluation.by_client", "task.data"):
+                clients = client_parts(trial.evaluation.by_client, data, measured, [*parts.values()])
         planned_nodes = NodePlanning(
-            trial=trial, task=task, data=data, parts=parts, validation=validation, sharding=sharding, faults=faults,
+            trial=trial, task=task, data=data, parts=parts, validation=validation, clients=clients,
+            sharding=sharding, faults=faults,
             seed=self.scenario.seed, trace=trace,
         )  # fmt: skip
         plan = Plan(
@@ -134,6 +143,7 @@ class _Planner:
             question=self.scenario.question,
             seed=self.scenario.seed,
             measures=objective_of_task(task).measures,
+            client_names=data.client_names,
             nodes=planned_nodes.nodes(),
             stop_updates=trial.stop.updates,
             stop_time_s=trial.stop.time,
@@ -169,6 +179,7 @@ class _Planner:
             data=data,
             parts=parts,
             validation=validation,
+            clients=clients,
             num_kept=num_kept,
             partition=sharding.partition if sharding else None,
             warnings=tuple(self.scenario.warnings.get(name, ())),
@@ -347,6 +358,11 @@ class _Planner:
         except ScenarioError as error:
             place, key = self.scenario.cause(name, path, *others), path.rpartition(".")[2]
             raise ScenarioError(*(place.problem(text.removeprefix(f"{key}: ")) for text in error.problems)) from error
+
+
+def _measured(data: DataSet, validation: Examples | None) -> dict[str, Examples]:
+    """The parts of the data that models are measured on."""
+    return {TEST: data.test} | ({} if validation is None else {VALIDATION: validation})
 
 
 @functools.lru_cache(maxsize=100)

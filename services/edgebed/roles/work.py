@@ -68,6 +68,16 @@ class EvaluationJob(msgspec.Struct, frozen=True, gc=False):
     final: bool
 
 
+class ClientsJob(msgspec.Struct, frozen=True, gc=False):
+    """Measure a model on the own examples of each of some clients."""
+
+    theta: NDArray[np.float32]
+    """(n,) weights of the model."""
+    version: int
+    final: bool
+    clients: tuple[int, ...]
+
+
 class ScoreJob(msgspec.Struct, frozen=True, gc=False):
     """Measure a model on a share of the node's data."""
 
@@ -93,8 +103,20 @@ class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
     """By part of the data."""
 
 
-Job = GradientJob | EvaluationJob | ScoreJob | ShardJob
-Result = GradientResult | EvaluationResult | Scores | ShardResult
+class ClientsResult(msgspec.Struct, frozen=True, gc=False):
+    """What was measured of a model client by client."""
+
+    version: int
+    final: bool
+    clients: tuple[int, ...]
+    sums: tuple[Sums, ...]
+    """Of each of these clients."""
+    tuned: tuple[Sums | None, ...]
+    """After its own fine-tuning; None: it has none."""
+
+
+Job = GradientJob | EvaluationJob | ClientsJob | ScoreJob | ShardJob
+Result = GradientResult | EvaluationResult | ClientsResult | Scores | ShardResult
 Steps = Generator[None, None, Result]
 """A job that stops after each step; at the end it returns its result."""
 
@@ -141,6 +163,28 @@ class ScorableModel(Protocol):
         ...
 
 
+class ClientModel(Protocol):
+    """A network bound to the own examples of clients (learning/client_network.py)."""
+
+    def measure(self, theta: NDArray[np.float32], client: int) -> Sums:
+        """Sums over the client's examples."""
+        ...
+
+    def tuned(self, theta: NDArray[np.float32], client: int) -> NDArray[np.float32] | None:
+        """(n,) weights after the client's own steps; None where it makes none."""
+        ...
+
+
+def by_client(job: ClientsJob, model: ClientModel) -> ClientsResult:
+    """Measure a model client by client, of each before and after its own fine-tuning."""
+    sums, tuned = list[Sums](), list[Sums | None]()
+    for client in job.clients:
+        sums.append(model.measure(job.theta, client))
+        own = model.tuned(job.theta, client)
+        tuned.append(None if own is None else model.measure(own, client))
+    return ClientsResult(job.version, job.final, job.clients, tuple(sums), tuple(tuned))
+
+
 class JobRunner(Protocol):
     """Work of a node: does its jobs."""
 
@@ -152,13 +196,18 @@ class JobRunner(Protocol):
 class EvaluatorWork:
     """An evaluator's work: measures models."""
 
-    def __init__(self, model: ScorableModel) -> None:
+    def __init__(self, model: ScorableModel, clients: ClientModel | None = None) -> None:
+        """`clients`: where models are measured client by client as well."""
         self.model = model
+        self.clients = clients
 
     def run(self, job: Job) -> Result:
         """Return the result of `job`; the same whenever and wherever it is run."""
         if isinstance(job, ScoreJob):
             return Scores(self.model.score(job.theta, job.share))
+        if isinstance(job, ClientsJob):
+            assert self.clients is not None
+            return by_client(job, self.clients)
         assert isinstance(job, EvaluationJob)
         return evaluated(job, [Scores(self.model.score(part.theta, part.share)) for part in shares(job, 1)])
 

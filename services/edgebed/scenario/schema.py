@@ -25,11 +25,13 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
+from edgebed.core.measures.clients import of_clients
 from edgebed.core.measures.trial import all_measures
 from edgebed.core.plan import Durability, Method, NonFinite, Part, Security, Waiting
 from edgebed.learning.objectives.classification import Classification
 from edgebed.learning.objectives.registry import class_of
 from edgebed.scenario import choices
+from edgebed.scenario.by_client import ByClientSection, Every, interval_problem
 from edgebed.scenario.choices import CPUS_MIN, Interval, Split, Validation
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import Expectations, LevelSection
@@ -122,19 +124,6 @@ ValidationChoice = Annotated[
                 {"type": "string", "title": "share", "pattern": units.PERCENTAGE_PATTERN, "examples": ["10%"]},
                 {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
                 {"type": "string", "enum": ["own"]},
-            ]
-        }
-    ),
-]
-Every = Annotated[
-    Interval,
-    PlainValidator(choices.read_interval),
-    PlainSerializer(choices.write_interval, return_type=str, when_used="json"),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "title": "updates", "pattern": "^[0-9]+ updates?$", "examples": ["200 updates"]},
-                _DURATION,
             ]
         }
     ),
@@ -305,6 +294,15 @@ class Evaluation(Section):
 
     every: Every = Interval(updates=200)
     """Interval in updates or time; the last model is always measured."""
+    by_client: ByClientSection | None = None
+    """The model on each client's own held-out examples, for data that says whose they are: `final`, an interval, or a
+    mapping. Nothing is measured by client if left out."""
+
+    @model_validator(mode="after")
+    def _is_multiple(self) -> Self:
+        if problem := interval_problem(self.by_client, self.every):
+            raise Problems([Problem(("by_client", "every"), problem)])
+        return self
 
 
 class StopSection(LevelSection):
@@ -419,7 +417,9 @@ class TrialSection(Section):
         except ScenarioError as error:
             raise Problems([Problem(("task", "objective"), str(error))]) from None
         of_stop = (problem.under("stop") for problem in self.stop.level_problems(measures))
-        of_expect = (problem.under("expect") for problem in self.expect.problems(all_measures(measures)))
+        of_expect = (
+            problem.under("expect") for problem in self.expect.problems(all_measures(measures) | of_clients(measures))
+        )
         of_hosts = (problem.under("hosts") for problem in host_problems(self.hosts, self.fleet))
         of_faults = repeat_problems(self.faults, self.roster, self.stop.time)
         if problems := [*of_stop, *of_expect, *shard_problems(self), *of_hosts, *of_faults]:

@@ -64,6 +64,8 @@ SECONDS = Unit("a duration", seconds_text, units.parse_duration, "<= 60s")
 MOMENTS = SECONDS._replace(text=lambda value: UNMEASURED if value is None else ms_text(value))
 """Durations of far less than a second."""
 BYTES = Unit("a size", bytes_text, units.parse_memory, "<= 10MB")
+UNITS = {"share": SHARE, "number": NUMBER}
+"""The units that a measure of a task may have."""
 _VERDICT = Unit("a verdict", verdict_text, read_number, "")
 
 

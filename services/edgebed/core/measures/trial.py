@@ -4,11 +4,12 @@ The headline bytes are the payload of the pushes the server applied, that of the
 together; the payload of all messages and the bytes at the network interface stand beside them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import msgspec
 
+from edgebed.core.measures.clients import of_clients
 from edgebed.core.measures.measure import (
     BYTES,
     COUNT,
@@ -16,10 +17,10 @@ from edgebed.core.measures.measure import (
     NUMBER,
     SECONDS,
     SHARE,
+    UNITS,
     VERDICT,
     Family,
     Measure,
-    Unit,
     measures_of,
 )
 from edgebed.core.measures.task import VALIDATION, TaskMeasure
@@ -250,7 +251,6 @@ STRUCTS: dict[Family, type[msgspec.Struct]] = {
 }  # fmt: skip
 MEASURES = {each.name: each for family, struct in STRUCTS.items() for each in measures_of(struct, family)}
 """Every measure of a trial by name, but for those of its task."""
-UNITS: dict[str, Unit] = {"share": SHARE, "number": NUMBER}
 
 
 OF_TASK = {
@@ -294,18 +294,18 @@ def all_measures(task: Iterable[TaskMeasure]) -> dict[str, Measure]:
     return dict(list(own.items())[:2]) | {chance: MEASURES[chance]} | own | MEASURES
 
 
-def measure_of(name: str, task: Iterable[TaskMeasure] = ()) -> Measure:
+def measure_of(name: str, task: Collection[TaskMeasure] = ()) -> Measure:
     """The measure that an expectation names."""
-    return VERDICT if name == VERDICT.name else MEASURES.get(name) or of_task(task)[name]
+    return VERDICT if name == VERDICT.name else MEASURES.get(name) or (of_task(task) | of_clients(task))[name]
 
 
-def measure_text(name: str, value: float | None, task: Iterable[TaskMeasure] = ()) -> str:
+def measure_text(name: str, value: float | None, task: Collection[TaskMeasure] = ()) -> str:
     """A measure's value in its own unit."""
     return measure_of(name, task).text(value)
 
 
 def compared_texts(
-    name: str, measured: float | None, bound: float, task: Iterable[TaskMeasure] = ()
+    name: str, measured: float | None, bound: float, task: Collection[TaskMeasure] = ()
 ) -> tuple[str, str]:
     """A measured value and its bound; with all their digits where rounding would make them look the same."""
     measure = measure_of(name, task)

@@ -17,6 +17,7 @@ Arrays = dict[str, NDArray[Any]]
 KINDS = {"u": "int64", "i": "int64", "b": "bool", "f": "float32"}
 """What arrays of a kind of numbers become."""
 KEYS = ("inputs", "targets")
+CLIENTS = "clients"
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +62,9 @@ class Examples:
 
     def named(self, part: str) -> Arrays:
         """Return all arrays by one name each, as those of a part of the data travel to a node."""
+        clients = {} if self.clients is None else {f"{part}/{CLIENTS}": self.clients}
         both = zip(KEYS, (self.inputs, self.targets), strict=True)
-        return {f"{part}/{key}/{name}": array for key, arrays in both for name, array in arrays.items()}
+        return {f"{part}/{key}/{name}": array for key, arrays in both for name, array in arrays.items()} | clients
 
     @classmethod
     def of_named(cls, arrays: Mapping[str, NDArray[Any]], part: str) -> Self:
@@ -72,7 +74,7 @@ class Examples:
             for name, each in arrays.items()
             if name.startswith(f"{part}/{key}/")
         } for key in KEYS)  # fmt: skip
-        return cls(inputs, targets)
+        return cls(inputs, targets, arrays.get(f"{part}/{CLIENTS}"))
 
 
 def typed(array: NDArray[Any]) -> NDArray[Any]:

@@ -107,6 +107,11 @@ def _evaluated(record: records.Evaluated) -> str:
     )
 
 
+def _clients(record: records.Clients) -> str:
+    after = ", before and after fine-tuning" if record.tuned else ""
+    return f"update {record.version:,} measured on {count_text(len(record.clients), 'client')} of their own{after}"
+
+
 def _refused(record: records.Refused) -> str:
     times = _if(record.count > 1, f" ({record.count:,} times)")
     push = _if(record.step >= 0, f"push {record.step:,} of ")
@@ -311,6 +316,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Progress: _progress,
     records.BackedUp: lambda record: f"backup of all shards after step {record.step:,}{_history(record.history)}",
     records.Evaluated: _evaluated,
+    records.Clients: _clients,
     records.Finished: lambda record: _listed(f"no more updates after update {record.version:,}", record.reason),
     records.Refused: _refused,
     records.Dropped: _dropped,

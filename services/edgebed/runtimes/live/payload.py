@@ -37,9 +37,10 @@ def payload_of(
             elif state is not None:
                 arrays["state"] = state
         elif node.role == "evaluator":
-            arrays = {
-                name: each for which, part in planned.measured.items() for name, each in part.named(which).items()
-            }
+            parts = planned.measured
+            if planned.clients and planned.clients.own is not None:
+                parts[TRAIN] = planned.clients.own
+            arrays = {name: each for which, part in parts.items() for name, each in part.named(which).items()}
         else:
             arrays = planned.examples(node).named(TRAIN)
         if (constants := beginning.constants(node)).size:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from edgebed.algorithms.registry import applied_together
 from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
+from edgebed.core.measures.clients import WHOSE
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
 from edgebed.learning.objectives.registry import declared
@@ -143,10 +144,24 @@ def _unmeasured(trial: "TrialSection", faults: "_Entries") -> Iterator[Contradic
         if measure.startswith("validated_"):
             message = "the task has no validation part; add task.validation, or expect final_ or best_"
             yield Contradiction((("expect", measure), ("task", "validation")), message)
+    yield from _unmeasured_clients(trial)
     done = {step.injection.action for _, of_entry in faults for fault in of_entry for step in fault.steps}
     if "back_s" in trial.expect.bounds and trial.on_failure != "restart" and not done & BRINGS_BACK:
         message = "no fault brings a node back, so nothing is measured unless it is done by hand; leave it out"
         yield Contradiction((("expect", "back_s"), ("faults",), ("on_failure",)), message, "never")
+
+
+def _unmeasured_clients(trial: "TrialSection") -> Iterator[Contradiction]:
+    """Bounds on numbers over clients that nobody measures."""
+    by_client, key = trial.evaluation.by_client, ("evaluation", "by_client")
+    for measure in trial.expect.bounds:
+        whose = next((each for each in WHOSE if measure.startswith(f"{each}_")), None)
+        if whose and by_client is None:
+            message = "nothing is measured client by client; add evaluation: { by_client: final }"
+            yield Contradiction((("expect", measure), key), message)
+        elif whose == "tuned_client" and by_client and by_client.fine_tune is None:
+            message = "clients are not fine-tuned; add fine_tune: { steps: 5, learning_rate: 0.01 } to by_client"
+            yield Contradiction((("expect", measure), key), message)
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------
