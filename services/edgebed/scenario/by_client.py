@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
 from edgebed.core import units
 from edgebed.scenario.choices import Interval, read_interval, write_interval
@@ -47,13 +47,12 @@ class ByClientSection(Section):
     fine_tune: FineTuneSection | None = None
     """Local fine-tuning before the measure, on the clients' own training examples, which the evaluator is given."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _alone(cls, given: object) -> object:
-        """Read `final`, or an interval alone."""
-        if given == FINAL:
-            return {}
-        return {"every": given} if isinstance(given, str) else given
+
+def whole_form(given: object) -> object:
+    """Return the mapping that `final`, or an interval alone, stands for; anything else as it is."""
+    if given == FINAL:
+        return {}
+    return {"every": given} if isinstance(given, str) else given
 
 
 def interval_problem(by_client: ByClientSection | None, every: Interval) -> str:

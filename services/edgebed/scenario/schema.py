@@ -31,7 +31,7 @@ from edgebed.core.plan import Durability, Method, NonFinite, Part, Security, Wai
 from edgebed.learning.objectives.classification import Classification
 from edgebed.learning.objectives.registry import class_of
 from edgebed.scenario import choices
-from edgebed.scenario.by_client import ByClientSection, Every, interval_problem
+from edgebed.scenario.by_client import ByClientSection, Every, interval_problem, whole_form
 from edgebed.scenario.choices import CPUS_MIN, Interval, Split, Validation
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import Expectations, LevelSection
@@ -297,6 +297,11 @@ class Evaluation(Section):
     by_client: ByClientSection | None = None
     """The model on each client's own held-out examples, for data that says whose they are: `final`, an interval, or a
     mapping. Nothing is measured by client if left out."""
+
+    @field_validator("by_client", mode="before")
+    @classmethod
+    def _short(cls, given: object) -> object:
+        return whole_form(given)
 
     @model_validator(mode="after")
     def _is_multiple(self) -> Self:
