@@ -89,7 +89,7 @@ class Network:
 
     def evaluate(self, theta: NDArray[np.float32]) -> dict[str, float]:
         """(n,) weights -> each measure of the task, over all N examples."""
-        return self._objective.values(added(self.score(theta)))
+        return self._objective.measured(added(self.score(theta)))
 
     def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[Sums, ...]:
         """(n,) weights, (k, of) -> the objective's sums over each chunk of the k-th of so many shares.

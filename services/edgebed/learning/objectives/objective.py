@@ -80,6 +80,11 @@ class Objective(ABC):
         """Return the value of each measure, of sums over all examples: by default the sum of its name by its weight."""
         return {each.name: mean(sums, each.name) for each in self.measures}
 
+    def measured(self, sums: Sums) -> dict[str, float]:
+        """Return the value of each measure as records have it: in the order of the declaration, as Python's numbers."""
+        values = self.values(sums)
+        return {each.name: float(values[each.name]) for each in self.measures}
+
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the number of the model's outputs that the targets of all parts of the data ask for.
 

@@ -27,6 +27,10 @@ TAKEN = frozenset(
     ("t", "time", "time_s", "version", "updates", "window", "final", "bits", "ingress_bytes", "egress_bytes")
 )
 """Names of what stands beside a task's measures in scenarios and tables."""
+ASKED = (
+    "a Supervised has loss_of(self, outputs, targets) and sums_of(self, outputs, targets), any other Objective "
+    "loss(self, model, batch) and sums(self, model, batch)"
+)
 
 
 def class_of(name: str, python_path: Sequence[str] = ()) -> type[Objective]:
@@ -34,15 +38,17 @@ def class_of(name: str, python_path: Sequence[str] = ()) -> type[Objective]:
     if name in OBJECTIVES:
         return OBJECTIVES[name]
     found = imports.resolve(name, python_path)
+    at = imports.begins(found)
     if not (isinstance(found, type) and issubclass(found, Objective)):
-        raise ScenarioError(
-            f"{name}: no objective; derive a class from {Objective.__module__}.{Objective.__qualname__}"
-        )
+        raise ScenarioError(f"{name}: no objective; derive a class from edgebed.Supervised or edgebed.Objective{at}")
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
-        raise ScenarioError(f"{name}: it has no {missing[0]}; see docs/own-models-and-data.md")
-    if not is_dataclass(found.Config):
-        raise ScenarioError(f"{name}: its Config is no dataclass; write @dataclass(frozen=True, kw_only=True) above")
-    _check_measures(name, found)
+        raise ScenarioError(f"{name}: it has no {' and no '.join(missing)}; {ASKED}{at}")
+    if not isinstance(found.Config, type) or not is_dataclass(found.Config):
+        raise ScenarioError(
+            f"{name}: its Config is no dataclass; write @dataclass(frozen=True, kw_only=True) above{at}"
+        )
+    if problem := _wrong_measures(getattr(found, "measures", ())):
+        raise ScenarioError(f"{name}: {problem}{at}")
     return found
 
 
@@ -85,14 +91,20 @@ def all_declared() -> tuple[TaskMeasure, ...]:
     return declared(dict.fromkeys(each.name for objective in OBJECTIVES.values() for each in objective.measures))
 
 
-def _check_measures(name: str, found: type[Objective]) -> None:
-    measures = [each for each in getattr(found, "measures", ()) if isinstance(each, TaskMeasure)]
-    if not measures:
-        raise ScenarioError(f"{name}: it declares no `measures`; give a tuple of TaskMeasure, the headline first")
+def _wrong_measures(measures: object) -> str:
+    """Say what is wrong with the measures that an objective declares; "" if nothing is."""
+    if not isinstance(measures, tuple) or not measures or not all(isinstance(each, TaskMeasure) for each in measures):
+        declared = f"`measures` is {measures!r}" if measures else "it declares no `measures`"
+        return f'{declared}; give a tuple of TaskMeasure, the headline first: measures = (TaskMeasure("mae"),)'
     names = [each.name for each in measures]
-    for each in names:
-        if not re.fullmatch(MEASURE_NAME, each) or each in TAKEN or names.count(each) > 1:
-            raise ScenarioError(
-                f"{name}: no name of a measure: '{each}'; lower-case letters, digits and _, a letter first, each once, "
+    for each in measures:
+        try:
+            msgspec.convert(msgspec.to_builtins(each), TaskMeasure)
+        except msgspec.ValidationError as error:
+            return f"the measure {each.name!r}: {error}; unit is 'number' or 'share', better is 'less' or 'more'"
+        if not re.fullmatch(MEASURE_NAME, each.name) or each.name in TAKEN or names.count(each.name) > 1:
+            return (
+                f"no name of a measure: {each.name!r}; lower-case letters, digits and _, a letter first, each once, "
                 f"and none of {', '.join(sorted(TAKEN))}"
             )
+    return ""
