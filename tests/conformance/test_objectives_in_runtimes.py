@@ -1,4 +1,4 @@
-"""Every objective, built in and of one's own, in every runtime: one worker leaves the same losses, measures and weights."""
+"""Every objective, built in and of one's own: a single worker leaves the same bits in every runtime."""
 
 import functools
 import shutil

@@ -123,7 +123,7 @@ class Both(Objective):
     def loss(self, model: nn.Module, batch: Any) -> torch.Tensor:
         """Return the mean of both."""
         outputs, targets = batch.outputs(model), batch.targets
-        side = functional.binary_cross_entropy_with_logits(outputs["side"], targets["side"].float())
+        side = functional.binary_cross_entropy_with_logits(outputs["side"], targets["side"].to(outputs["far"].dtype))
         return side + 0.1 * functional.mse_loss(outputs["far"], targets["far"])
 
     def sums(self, model: nn.Module, batch: Any) -> Any:

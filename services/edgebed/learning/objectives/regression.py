@@ -6,7 +6,7 @@
              Annals of Mathematical Statistics.
 
 R2 is 1 minus the squared error by the squared distance of the targets from their mean, for each of the K numbers, and
-averaged over those. It is 0 for a number that never changes.
+averaged over those. As scikit-learn has it, it is 0 for a number that never changes, or 1 if there is no error.
 
 Shapes: B examples, (B, K) or (B,) outputs and targets.
 """
@@ -23,6 +23,8 @@ from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, 
 if TYPE_CHECKING:
     from torch import Tensor
 
+ROUNDING = 1e-13
+"""A variance below this share of the mean square is what rounding has left of none."""
 MAE = TaskMeasure(name="mae", meaning="Mean absolute error, in the targets' unit.")
 RMSE = TaskMeasure(name="rmse", meaning="Root of the mean squared error, in the targets' unit.")
 R2 = TaskMeasure(name="r2", meaning="Share of the targets' variance that is explained, at most 1.", better="more")
@@ -74,7 +76,8 @@ class Regression(Supervised):
         names = ("squared_error", "target", "squared_target")
         error, target, squared = (np.asarray(sums[name][0], np.float64) / sums[name][1] for name in names)
         variance = squared - target**2
-        r2 = 1.0 - np.divide(error, variance, out=np.ones_like(error), where=variance > 0)
+        changes = variance > ROUNDING * squared
+        r2 = 1.0 - np.divide(error, variance, out=np.sign(error), where=changes)
         return {
             MAE.name: mean(sums, MAE.name),
             RMSE.name: float(np.sqrt(error.mean())),
