@@ -105,6 +105,7 @@ class Network:
         with torch.inference_mode():
             for start in starts:
                 chunk = slice(start, start + EVALUATION_CHUNK)
+                torch_device.seed(self._device, start)  # what an objective draws depends on the examples alone
                 sums = self._objective.sums(self._model, batch_of(self._task, self._examples, chunk, self._device))
                 chunks.append({name: (_plain(total), float(weight)) for name, (total, weight) in sums.items()})
         return tuple(chunks)
