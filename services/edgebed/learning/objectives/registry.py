@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from edgebed.algorithms.custom import watched_class
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import TaskMeasure
@@ -38,6 +37,8 @@ def objective_of(name: str, python_path: Sequence[str] = ()) -> Objective:
         raise ScenarioError(
             f"{name}: no objective; derive a class from {Objective.__module__}.{Objective.__qualname__}"
         )
+    from edgebed.algorithms.custom import watched_class  # loads numpy, which reading a journal's lines does not need
+
     _check_declared(name, getattr(found, "measures", ()))
     own = imports.call(
         name, watched_class("objective", name, found, {"loss": _wrong_loss, "measured": _wrong_measured})
