@@ -253,11 +253,12 @@ def neighbours(folder: Path) -> str:
             str(path.relative_to(folder))
             for pattern in ("*", "[!.]*/*")
             for path in sorted(folder.glob(pattern))
-            if path.suffix in (".yaml", ".yml")
+            if path.suffix in (".yaml", ".yml") and not path.name.startswith("docker-compose")
         ]
     except OSError:
         return ""
-    return f"; {folder} has {first_text(names, NAMES_MAX)}" if names else ""
+    where = "this folder" if folder == Path() else str(folder)
+    return f"; {where} has {first_text(names, NAMES_MAX)}" if names else ""
 
 
 def _in_view() -> str:
