@@ -20,9 +20,9 @@ class Base(nn.Module):
         return self.layers(images)
 
 class Net(Base):
-    def __init__(self, classes):
+    def __init__(self, outputs):
         super().__init__()
-        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(12, WIDTH), nn.ReLU(), nn.Linear(WIDTH, classes))
+        self.layers = nn.Sequential(nn.Flatten(), nn.Linear(12, WIDTH), nn.ReLU(), nn.Linear(WIDTH, outputs))
 
 def blobs(seed):
     chance = np.random.default_rng(seed)

@@ -28,7 +28,7 @@ from edgebed.core.units import WHOLE_NUMBER_MAX
 from edgebed.scenario.mistakes.problems import Problem
 
 NAMES_MAX = 8
-OBJECTS = (("task", "model"), ("task", "data"))
+OBJECTS = (("task", "model"), ("task", "data"), ("task", "objective"), ("data", "name"), ("objective", "name"))
 """Last keys of the paths whose values may be functions or classes in Python; a file has their import paths."""
 WIDTH = 120
 """Columns of a file that edgebed writes."""

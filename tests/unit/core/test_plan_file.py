@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 from node_plans import PLANS, plan_of_role
+from tasks import one_array
 
 from edgebed.core.plan import LinkChange, LinkPlan, Method, NodePlan, Part, Plan, PointTrigger, Shard, Task, Trigger
 from edgebed.core.planned.plan_file import dump_plan, load_plan
 
-TASK = Task(model="-", input_shape=(1,), classes=10, layout=(), batch_size=1, gradient_time_s=0.01)
+TASK = Task(model="-", inputs=one_array((1,)), outputs=10, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(name="-", parts={"aggregation": Part(name="-", settings={"alpha": [1, 2.5]})})
 TRACED = LinkPlan(changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=k) for k in range(100)), period_s=100.0)
 

@@ -18,15 +18,15 @@ from edgebed.scenario.sweep_section import SweepSection
 GOALS = """
 import torch
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.learning.objectives.classification import CrossEntropy
+from edgebed.learning.objectives.classification import Classification
 
 def one(name="error", **more):
     return (TaskMeasure(name=name, **more),)
 
-class Good(CrossEntropy):
+class Good(Classification):
     measures = one(unit="share")
-    def measured(self, outputs, labels):
-        return {"error": ((outputs.argmax(1) != labels).sum(), len(labels))}
+    def sums_of(self, outputs, targets):
+        return {"error": ((outputs.argmax(1) != targets).sum(), len(targets))}
 
 class Unit(Good):
     measures = one(unit="percent")
@@ -54,39 +54,39 @@ class Lacking(Good):
     measures = (*one(), *one("other"))
 
 class Number(Good):
-    def measured(self, outputs, labels):
+    def sums_of(self, outputs, targets):
         return 3
 
 class NoPair(Good):
-    def measured(self, outputs, labels):
+    def sums_of(self, outputs, targets):
         return {"error": 3.0}
 
 class EachOne(Good):
-    def measured(self, outputs, labels):
-        return {"error": (outputs.argmax(1) != labels, len(labels))}
+    def sums_of(self, outputs, targets):
+        return {"error": (outputs.argmax(1) != targets, len(targets))}
 
 class Negative(Good):
-    def measured(self, outputs, labels):
+    def sums_of(self, outputs, targets):
         return {"error": (1.0, -1)}
 
 class Raises(Good):
-    def measured(self, outputs, labels):
+    def sums_of(self, outputs, targets):
         raise RuntimeError("what now")
 
 class OfEach(Good):
-    def loss(self, outputs, labels):
+    def loss_of(self, outputs, targets):
         return outputs.sum(dim=1)
 
 class Constant(Good):
-    def loss(self, outputs, labels):
+    def loss_of(self, outputs, targets):
         return torch.tensor(3.0)
 
 class Float(Good):
-    def loss(self, outputs, labels):
+    def loss_of(self, outputs, targets):
         return 3.0
 
 class InPlace(Good):
-    def loss(self, outputs, labels):
+    def loss_of(self, outputs, targets):
         lost = outputs.exp()
         total = lost.square().sum()
         lost += 1
@@ -95,7 +95,7 @@ class InPlace(Good):
 SCENARIO = {
     "name": "own",
     "seed": 1,
-    "task": {"data": "digits", "model": "small", "batch_size": 10, "loss": "goals:Good"},
+    "task": {"data": "digits", "model": "small", "batch_size": 10, "objective": "goals:Good"},
     "method": "asgd",
     "fleet": {"edge": {"count": 2}},
     "stop": {"updates": 20},
@@ -121,32 +121,32 @@ def scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("Text", "give a tuple of TaskMeasure"),
         ("Single", "give a tuple of TaskMeasure"),
         ("Taken", "no name of a measure: 'update_s'"),
-        ("Needs", "it is called with nothing, as far as it names them; alpha needs a default"),
-        ("Lacking", "failed in measured: returned error, not a sum and its weight for each of error, other"),
-        ("Number", "failed in measured: returned int, not a sum and its weight for each of error"),
-        ("NoPair", "failed in measured: returned float as error, not a sum and its weight"),
-        ("EachOne", "failed in measured: returned (Tensor (10,), int) as error, not a sum and its weight"),
-        ("Negative", "failed in measured: returned -1 as the weight of error"),
-        ("Raises", "failed in measured: RuntimeError: what now"),
-        ("OfEach", "failed in loss: returned Tensor (10,), not a tensor of one number"),
-        ("Constant", "failed in loss: returned a tensor that does not follow from the outputs"),
-        ("Float", "failed in loss: returned float, not a tensor of one number"),
-        ("InPlace", "goals:InPlace: no gradient can be computed with small: RuntimeError: one of the variables"),
+        ("Needs", "it is called with config, as far as it names them; alpha is none of these and needs a default"),
+        ("Lacking", "`sums` has no 'other', of which the measure 'other' is the mean"),
+        ("Number", "failed in sums_of: returned int, not a dict of sums by name"),
+        ("NoPair", "failed in sums_of: returned float as error, not a sum and its weight"),
+        ("EachOne", "its sum 'error' is an array (20,); add it up"),
+        ("Negative", "failed in sums_of: returned -1 as the weight of error"),
+        ("Raises", "failed in sums_of: RuntimeError: what now"),
+        ("OfEach", "failed in loss_of: returned Tensor (10,), not a tensor of one number"),
+        ("Constant", "its loss does not depend on the model's parameters, so nothing could be learnt"),
+        ("Float", "failed in loss_of: returned float, not a tensor of one number"),
+        ("InPlace", "small with goals:InPlace: no gradient for the first batch of train: RuntimeError: one of the"),
     ],
 )
 def test_an_objective_that_could_not_work_is_refused(scenario: Path, name: str, said: str) -> None:
     """Where it is named, with the user's own line where one is reached."""
-    found = check(scenario, [f"task.loss=goals:{name}"])
+    found = check(scenario, [f"task.objective=goals:{name}"])
 
     assert not found.valid
-    assert "task.loss" in found.problems[0]
+    assert "task.objective" in found.problems[0]
     assert said in found.problems[0]
 
 
 def test_one_that_works_is_planned_without_the_share_of_the_most_frequent_class(scenario: Path) -> None:
     """Which is what accuracy comes to, and no other measure."""
     assert check(scenario).valid
-    own, usual = (load_scenario(scenario, sets) for sets in ([], ["task.loss=cross-entropy"]))
+    own, usual = (load_scenario(scenario, sets) for sets in ([], ["task.objective=classification"]))
 
     assert describe_plan(plan_trials(own)[0], runtime="simulation").most_frequent is None
     assert describe_plan(plan_trials(usual)[0], runtime="simulation").most_frequent is not None
