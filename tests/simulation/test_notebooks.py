@@ -96,7 +96,7 @@ def test_a_class_and_a_function_of_a_script_are_model_and_data(tmp_path, process
 
 
 def test_an_objective_of_a_script_is_that_of_a_task(tmp_path):
-    """As an option, beside model and data; what it measures is shown as a notebook shows a run, and kept by its text."""
+    """As an option, beside model and data; a notebook shows what it measures, and the manifest has its text."""
     lines = output_of(
         f"{OWN}\nobjects = {{'task.objective': Near, 'task.data': {{'name': heights}}, 'task.model': Net}}\n"
         "run = edgebed.run(scenario(), runtime='simulation', processes=2, set=objects)\n"

@@ -109,7 +109,8 @@ def _try_loss(task: Task, model: torch.nn.Module, objective: Objective, batch: B
     try:
         gradients = torch.autograd.grad(loss, [each.tensor for each in parameters], materialize_grads=True)
     except Exception as error:
-        raise ScenarioError(f"{name}: its loss has no gradient: {imports.reason(error)}{at}") from error
+        told = imports.reason(error, _method(objective, "loss"))
+        raise ScenarioError(f"{name}: its loss has no gradient: {told}") from error
     broken = [each.name for each, of in zip(parameters, gradients, strict=True) if not of.isfinite().all()]
     if not loss.isfinite() or broken:
         what = f"loss of {where} is {loss.item():g}" if not loss.isfinite() else (

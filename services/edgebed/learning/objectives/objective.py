@@ -139,6 +139,8 @@ def mean(sums: Sums, name: str) -> float:
             f"`sums` has no '{name}', of which the measure '{name}' is the mean; write `values` as well"
         )
     total, weight = sums[name]
+    if shape := getattr(total, "shape", ()):
+        raise ScenarioError(f"its sum '{name}' is an array {tuple(shape)}; add it up, or write `values` as well")
     return float(total) / weight if weight else math.nan
 
 
