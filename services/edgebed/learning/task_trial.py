@@ -195,6 +195,12 @@ def _check_values(name: str, objective: Objective, sums: Sums) -> None:
         told = imports.reason(error, type(objective).values)
         raise ScenarioError(f"{name}: its values cannot be made of its sums: {told}") from error
     declared = [each.name for each in objective.measures]
+    if missing := [each for each in declared if each not in values] if isinstance(values, dict) else []:
+        at = _at(objective, "sums")
+        raise ScenarioError(
+            f"{name}: `sums` has no '{missing[0]}', of which the measure '{missing[0]}' is the mean, and `values` does "
+            f"not make it of others{at}"
+        )
     if not isinstance(values, dict) or sorted(map(str, values)) != sorted(declared):
         got = ", ".join(map(str, values)) or "nothing" if isinstance(values, dict) else _kind(values)
         raise ScenarioError(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
-from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, mean, sole
+from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, sole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -78,12 +78,7 @@ class Regression(Supervised):
         variance = squared - target**2
         changes = variance > ROUNDING * squared
         r2 = 1.0 - np.divide(error, variance, out=np.sign(error), where=changes)
-        return {
-            MAE.name: mean(sums, MAE.name),
-            RMSE.name: float(np.sqrt(error.mean())),
-            R2.name: float(r2.mean()),
-            LOSS.name: mean(sums, LOSS.name),
-        }
+        return {**super().values(sums), RMSE.name: float(np.sqrt(error.mean())), R2.name: float(r2.mean())}
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return how many numbers are predicted."""
