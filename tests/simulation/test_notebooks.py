@@ -76,10 +76,12 @@ def test_the_notebook_runs_in_a_kernel(tmp_path, monkeypatch):
     assert not any(committed)
     assert "times smaller" in said
     assert "Narrow is defined in this notebook or script" in said
-    assert len(list((tmp_path / "runs/quickstart").glob("0*/report.html"))) == 4
+    assert len(list((tmp_path / "runs/quickstart").glob("0*/report.html"))) == 5
     assert any("asgd completed: accuracy" in html.replace("✓ ", "") for html in shown)
     assert "<caption>quickstart/" in shown[-1]
     assert not any("<progress" in html for html in shown)
+    (own,) = (cell for cell in code if "task.objective" in cell.source)
+    assert any("close" in output.data.get("text/html", "") for output in own.outputs if "data" in output)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
