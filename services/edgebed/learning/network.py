@@ -93,7 +93,7 @@ class Network:
 
     def evaluate(self, theta: NDArray[np.float32]) -> dict[str, float]:
         """(n,) weights -> each measure of the task, over all examples."""
-        return self._objective.values(added([sums for _, sums in self.score(theta)]))
+        return self._objective.measured(added([sums for _, sums in self.score(theta)]))
 
     def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[tuple[str, Sums], ...]:
         """(n,) weights, (k, of) -> the objective's sums over each chunk of the k-th of so many shares, with its part.
@@ -110,6 +110,7 @@ class Network:
         with torch.inference_mode():
             for name, start in starts[k * len(starts) // of : (k + 1) * len(starts) // of]:
                 chunk = slice(start, start + EVALUATION_CHUNK)
+                torch_device.seed(self._device, start)  # what an objective draws depends on the examples alone
                 batch = batch_of(self._task, self._parts[name], chunk, self._device)
                 chunks.append((name, _plain_sums(self._objective.sums(self._model, batch))))
         return tuple(chunks)
