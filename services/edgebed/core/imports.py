@@ -144,9 +144,10 @@ def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
     by_keyword = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     unknown = [p.name for p in parameters if p.name in by_keyword - offers.keys() and p.default is p.empty]
     if unknown:
+        known, none = (", ".join(offers), "is none of these and ") if offers else ("nothing", "")
         raise ScenarioError(
-            f"{name}: it is called with {', '.join(offers)}, as far as it names them; {', '.join(unknown)} is none of "
-            f"these and needs a default{begins(function)}"
+            f"{name}: it is called with {known}, as far as it names them; {', '.join(unknown)} {none}needs a default"
+            f"{begins(function)}"
         )
     taken = {key: value for key, value in offers.items() if takes_all or key in by_keyword}
     try:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from edgebed.core import imports
-from edgebed.core.errors import ScenarioError
+from edgebed.core.errors import OwnCodeError, ScenarioError
 from edgebed.core.measures.task import Sums, added
 from edgebed.core.plan import Task
 from edgebed.learning import weights
@@ -27,21 +27,22 @@ from edgebed.learning.objectives.registry import objective_of_task
 def try_task(task: Task, data: DataSet) -> None:
     """ScenarioError with the first thing that is wrong, and the user's line where code of the user's failed."""
     objective = objective_of_task(task)
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)
-        model = models.build_for(task)
-        for which, part in data.parts.items():
-            size = min(task.batch_size, len(part))
-            for told, first in (("first", 0), ("last", len(part) - size)):
-                where = f"the {told} batch of the {which}ing examples" if which != "validation" else (
-                    f"the {told} validation batch"
-                )  # fmt: skip
-                _try_batch(task, model, objective, batch_of(task, part, slice(first, first + size)), where)
-        _try_sums(task, model, objective, data.test)
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            model = models.build_for(task)
+            for which, part in data.parts.items():
+                size = min(task.batch_size, len(part))
+                for told, first in (("first", 0), ("last", len(part) - size)):
+                    batch = batch_of(task, part, slice(first, first + size))
+                    _try_batch(task, model, objective, batch, f"the {told} batch of {which}")
+            _try_sums(task, model, objective, data.test)
+    except OwnCodeError as error:
+        raise ScenarioError(str(error)) from error
 
 
 def _try_batch(task: Task, model: torch.nn.Module, objective: Objective, batch: Batch, where: str) -> None:
-    name = task.objective.name
+    """Try one batch, which is told as `where`."""
     try:
         with torch.no_grad():
             outputs = called(model.eval(), batch.inputs)
@@ -49,20 +50,20 @@ def _try_batch(task: Task, model: torch.nn.Module, objective: Objective, batch: 
         raise ScenarioError(f"{task.model}: it does not take {where}: {imports.reason(error)}") from error
     if isinstance(objective, Supervised):
         _check_shape(task, objective, outputs, batch.size)
-    try:
-        loss: Any = objective.loss(model.train(), batch)
-    except Exception as error:
-        raise ScenarioError(f"{task.model} with {name}: its loss of {where} fails: {imports.reason(error)}") from error
-    if not isinstance(loss, torch.Tensor) or loss.ndim or not loss.is_floating_point():
-        got = f"{loss.dtype} {tuple(loss.shape)}" if isinstance(loss, torch.Tensor) else f"a {type(loss).__name__}"
-        raise ScenarioError(f"{name}: its loss is {got}; return a scalar, such as the mean over the batch")
-    if not loss.requires_grad:
-        raise ScenarioError(f"{name}: its loss does not depend on the model's parameters, so there is nothing to learn")
     parameters = [each.tensor for each in weights.trained(model) if each.is_parameter]
     try:
-        torch.autograd.grad(loss, parameters, materialize_grads=True)
+        loss = objective.loss(model.train(), batch)
+        if loss.requires_grad:
+            torch.autograd.grad(loss, parameters, materialize_grads=True)
+    except OwnCodeError:
+        raise
     except Exception as error:
-        raise ScenarioError(f"{name}: its loss has no gradient: {imports.reason(error)}") from error
+        told = f"{task.model} with {task.objective.name}"
+        raise ScenarioError(f"{told}: no gradient for {where}: {imports.reason(error)}") from error
+    if not loss.requires_grad:
+        raise ScenarioError(
+            f"{task.objective.name}: its loss does not depend on the model's parameters, so nothing could be learnt"
+        )
 
 
 def _check_shape(task: Task, objective: Supervised, outputs: Any, size: int) -> None:
@@ -85,8 +86,8 @@ def _try_sums(task: Task, model: torch.nn.Module, objective: Objective, examples
     cuts = [slice(0, half), slice(half, 2 * half)] if half else [slice(0, 1)]
     with torch.inference_mode():
         model.eval()
-        parts = [_sums_of(name, model, objective, batch_of(task, examples, cut)) for cut in cuts]
-        whole = _sums_of(name, model, objective, batch_of(task, examples, slice(0, cuts[-1].stop)))
+        parts = [_sums_of(model, objective, batch_of(task, examples, cut)) for cut in cuts]
+        whole = _sums_of(model, objective, batch_of(task, examples, slice(0, cuts[-1].stop)))
     total = added(parts)
     if total.keys() != whole.keys():
         others = ", ".join(total.keys() ^ whole.keys())
@@ -105,28 +106,20 @@ def _try_sums(task: Task, model: torch.nn.Module, objective: Objective, examples
 def _check_values(name: str, objective: Objective, sums: Sums) -> None:
     """Check the values of the measures; those that are not finite are a matter of a model that has learnt nothing."""
     try:
-        values: dict[str, Any] = objective.values(sums)
+        values = objective.values(sums)
+    except OwnCodeError:
+        raise
     except ScenarioError as error:
         raise ScenarioError(*(f"{name}: {problem}" for problem in error.problems)) from error
-    except Exception as error:
-        raise ScenarioError(f"{name}: its values cannot be made of its sums: {imports.reason(error)}") from error
-    declared = [each.name for each in objective.measures]
-    if sorted(values) != sorted(declared):
-        raise ScenarioError(f"{name}: it gives values of {', '.join(values)}, and declares {', '.join(declared)}")
     for each in objective.measures:
         value = values[each.name]
-        if not isinstance(value, float | int):
-            raise ScenarioError(f"{name}: its {each.name} is a {type(value).__name__}, not a number")
         if each.is_share and not (0.0 <= value <= 1.0 or math.isnan(value)):
             raise ScenarioError(f"{name}: {each.name} is {value:g}, and is said to be a share, from 0 to 1")
 
 
-def _sums_of(name: str, model: torch.nn.Module, objective: Objective, batch: Batch) -> Sums:
-    try:
-        sums = objective.sums(model, batch)
-        return {key: (_plain(total), float(weight)) for key, (total, weight) in sums.items()}
-    except Exception as error:
-        raise ScenarioError(f"{name}: its sums cannot be computed: {imports.reason(error)}") from error
+def _sums_of(model: torch.nn.Module, objective: Objective, batch: Batch) -> Sums:
+    sums = objective.sums(model, batch)
+    return {key: (_plain(total), float(weight)) for key, (total, weight) in sums.items()}
 
 
 def _plain(total: Any) -> Any:

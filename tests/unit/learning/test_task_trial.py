@@ -106,7 +106,7 @@ def test_an_objective_of_ones_own_without_mistakes_is_taken(plan) -> None:
 
 def test_an_input_outside_of_the_vocabulary_is_found_in_the_last_batch(plan) -> None:
     """With the place of the model's code."""
-    problem = "tried:tokens: it does not take the last batch of the training examples: IndexError: .*tried.py:19"
+    problem = "tried:tokens: it does not take the last batch of train: IndexError: .*tried.py:19"
     with pytest.raises(ScenarioError, match=problem):
         plan(data='{ name: "tried:data", last: 6 }')
 
@@ -114,13 +114,13 @@ def test_an_input_outside_of_the_vocabulary_is_found_in_the_last_batch(plan) -> 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"objective": "tried:NoScalar"}, r"its loss is torch.float32 \(2, 3\); return a scalar"),
+        ({"objective": "tried:NoScalar"}, r"failed in loss: returned Tensor \(2, 3\), not a tensor of one number"),
         ({"objective": "tried:Constant"}, "its loss does not depend on the model's parameters"),
-        ({"objective": "tried:Failing"}, "its loss of the first batch of the training examples fails: .*tried.py:53"),
+        ({"objective": "tried:Failing"}, "failed in loss: RuntimeError.*tried.py:53"),
         ({"objective": "tried:Means"}, "its sum 'right' does not add up: two batches give"),
         ({"objective": "tried:NoSum"}, "`sums` has no 'right', of which the measure 'right' is the mean"),
         ({"objective": "tried:Beyond"}, "right is 2, and is said to be a share, from 0 to 1"),
-        ({"objective": "tried:Words"}, "its right is a str, not a number"),
+        ({"objective": "tried:Words"}, "failed in values: returned str as right, not a number"),
         (
             {"objective": "classification", "model": "wrong_output"},
             r"gives shape \(2, 5\), where classification needs \(2, 3\)",

@@ -37,12 +37,12 @@ def folder(tmp_path, monkeypatch):
 
 def test_the_objective_of_the_document_measures_what_it_declares(folder):
     """Sums with their weights, the headline first."""
-    objective = objective_of(Part(name="mygoals:AmongThree"), (str(folder),))
+    objective = objective_of(Part(name="mygoals:TopTwo"), (str(folder),))
     assert isinstance(objective, Supervised)
-    measured = objective.sums_of(torch.tensor([[4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, 1.0]]), torch.tensor([2, 3]))
+    measured = objective.sums_of(torch.tensor([[4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, 1.0]]), torch.tensor([1, 2]))
 
-    assert [each.name for each in objective.measures] == list(measured) == ["among_three", "accuracy", "loss"]
-    assert measured["among_three"] == (1, 2)
+    assert [each.name for each in objective.measures] == list(measured) == ["top_two", "accuracy", "loss"]
+    assert measured["top_two"] == (1, 2)
 
 
 def test_the_model_of_the_document_is_built_for_inputs_of_any_shape(folder):

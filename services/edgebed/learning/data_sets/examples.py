@@ -41,8 +41,8 @@ class Examples:
         )
 
     def without_inputs(self) -> Self:
-        """Return the targets alone: the inputs are empty."""
-        return type(self)({name: array[:0] for name, array in self.inputs.items()}, self.targets, self.clients)
+        """Return the targets alone."""
+        return type(self)({}, self.targets, self.clients)
 
     @property
     def input_forms(self) -> tuple[ArrayForm, ...]:
