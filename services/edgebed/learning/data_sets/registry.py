@@ -75,6 +75,7 @@ def load_data(
     settings = settings or {}
     if name in DATA_SETS:
         built_in = DATA_SETS[name]
+        _check_settings(name, built_in.Config, settings)
         try:
             config = msgspec.convert(settings, built_in.Config)
         except ValueError as error:
@@ -124,7 +125,7 @@ def folders(name: str, data_dir: Path) -> tuple[Path, Path]:
 
 
 def _check_settings(name: str, make: Callable[..., Any], settings: Mapping[str, Any]) -> None:
-    """ScenarioError where the user's function has no parameter for a setting."""
+    """ScenarioError where a function has no parameter for a setting."""
     parameters = inspect.signature(make).parameters
     if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
         return
