@@ -87,14 +87,24 @@ def load_data(
     make = imports.resolve(name, python_path)
     _check_settings(name, make, settings)
     result = imports.call(name, make, seed=seed, **settings)
+    try:
+        return _as_data_set(name, result).named(name)
+    except ScenarioError as error:
+        at = imports.begins(make)
+        raise ScenarioError(*(f"{problem.removesuffix('.')}{at}" for problem in error.problems)) from error
+
+
+def _as_data_set(name: str, result: object) -> DataSet:
+    """What the user's function returned."""
     if isinstance(result, tuple | list) and len(result) == 4:
-        result = from_arrays(name, *result)
-    if not isinstance(result, DataSet):
-        raise ScenarioError(
-            f"{name}: it returned a {type(result).__name__}, not an edgebed.DataSet or a tuple "
-            "(train_x, train_y, test_x, test_y)."
-        )
-    return result.named(name)
+        return from_arrays(name, *result)
+    if isinstance(result, DataSet):
+        return result
+    of = f" of {len(result)}" if isinstance(result, tuple | list) else ""
+    raise ScenarioError(
+        f"{name}: it returned a {type(result).__name__}{of}, not a tuple (train_x, train_y, test_x, test_y) or an "
+        "edgebed.DataSet(train=(x, y), test=(x, y))"
+    )
 
 
 def is_here(name: str) -> bool:
