@@ -19,22 +19,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import edgebed
 from benchmarks.subjects import BATCH_SIZE, images
 from edgebed.core.runtimes import Runtime
 from edgebed.journal.series import Series
+from edgebed.learning.data_sets.data_set import DataSet
 
 DIGITS = {"data": "digits", "model": "small", "batch_size": 10}
 CNN = {"data": "benchmarks.containers:data", "model": "cnn", "batch_size": BATCH_SIZE}
 SHARE_S = 10.0
 
 
-def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def data() -> DataSet:
     """The benchmark's images as a user's own data set."""
-    found = images()
-    return found.train_x, found.train_y, found.test_x, found.test_y
+    return images()
 
 
 def measure(*, quick: bool) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from benchmarks.simulation import plain_layers
 from benchmarks.subjects import BATCH_SIZE, images, network
 from edgebed.emulation.resources import private_bytes
 from edgebed.journal.series import Series
+from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.models import registry as models
 
 SETTLE_S = 4.0
@@ -44,10 +45,10 @@ def measure(*, quick: bool) -> dict[str, Any]:
     }
 
 
-def data() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def data() -> DataSet:
     """The benchmark's images as a user's own data set: a worker's part as in a fleet of 200."""
-    few = images()
-    return few.train_x[:300], few.train_y[:300], few.test_x[:100], few.test_y[:100]
+    found = images()
+    return found.replaced(train=found.train.take(slice(0, 300)), test=found.test.take(slice(0, 100)))
 
 
 def _worker(settle_s: float, seconds: float) -> tuple[float, int]:
@@ -86,8 +87,9 @@ def _watch(folder: Path, settle_s: float, seconds: float) -> tuple[float, int]:
 def _bare_cpu_ms(model: nn.Module, steps: int) -> float:
     """CPU milliseconds of a gradient in a loop as anybody writes it."""
     network()  # sets one thread and the allocator as nodes do
-    inputs = torch.from_numpy(images().train_x[: steps * BATCH_SIZE].copy()).float().div_(255)
-    labels = torch.from_numpy(images().train_y[: steps * BATCH_SIZE].astype(np.int64))
+    first = images().train.take(slice(0, steps * BATCH_SIZE))
+    inputs = torch.from_numpy(first.inputs[""].copy()).float().div_(255)
+    labels = torch.from_numpy(first.targets[""].astype(np.int64))
     started = 0.0
     for step in range(steps):
         if step == steps // 5:

@@ -23,7 +23,6 @@ from benchmarks.subjects import BATCH_SIZE, images, method, network, task, theta
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, ServerPlan, Waiting, WorkerPlan
 from edgebed.core.records import Record, Update
 from edgebed.journal.run_folder import RunFolder
-from edgebed.learning.data_sets.registry import DataSet
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
@@ -57,7 +56,7 @@ def measure(*, quick: bool) -> dict[str, Any]:
         return float(np.median([a / b for a, b in zip(rates[above], rates[below], strict=True)]))
 
     started = time.perf_counter()
-    Network(task(), images().test_x, images().test_y).evaluate(theta())
+    Network(task(), images().test).evaluate(theta())
     return {
         "per_s": median,
         "one process / bare, the same model": ratio("simulation, one process", "bare, the same model"),
@@ -74,8 +73,9 @@ def measure(*, quick: bool) -> dict[str, Any]:
 def _bare(model: nn.Module, steps: int) -> float:
     """Gradients a second of a loop as anybody writes it: forward, loss, backward."""
     network()  # sets one thread and the allocator as nodes do
-    inputs = torch.from_numpy(images().train_x[: steps * BATCH_SIZE].copy()).float().div_(255)
-    labels = torch.from_numpy(images().train_y[: steps * BATCH_SIZE].astype(np.int64))
+    first = images().train.take(slice(0, steps * BATCH_SIZE))
+    inputs = torch.from_numpy(first.inputs[""].copy()).float().div_(255)
+    labels = torch.from_numpy(first.targets[""].astype(np.int64))
     parameters = list(model.parameters())
     started = time.perf_counter()
     for step in range(steps):
@@ -135,11 +135,8 @@ def _memory_bytes() -> int:
 
 def _plan(updates: int) -> PlannedTrial:
     data = images()
-    few = DataSet(
-        name=data.name, train_x=data.train_x, train_y=data.train_y, test_x=data.test_x[:20], test_y=data.test_y[:20],
-        classes=10,
-    )  # fmt: skip
-    parts = split(data.train_y, WORKERS, "iid", None, 1)
+    few = data.replaced(test=data.test.take(slice(0, 20)))
+    parts = split(data.train.targets[""], WORKERS, "iid", None, 1)
     common: dict[str, Any] = {"seed": 1, "task": task(), "method": method("adacomp")}
     nodes: list[NodePlan] = [
         ServerPlan(node="server", device_class="server", stop_updates=updates, **common),

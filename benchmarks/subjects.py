@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import Method, NodePlan, Part, ServerPlan, Task, WorkerPlan
+from edgebed.core.plan import ArrayForm, Method, NodePlan, Part, ServerPlan, Task, WorkerPlan
 from edgebed.learning.data_sets import registry as data
+from edgebed.learning.data_sets.data_set import DataSet, from_arrays
 from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
 
@@ -20,7 +21,7 @@ BATCH_SIZE = 10
 
 
 @cache
-def images() -> data.DataSet:
+def images() -> DataSet:
     """MNIST where its files are at hand, else noise of the same shape (whose gradients cluster less)."""
     try:
         return data.load_data("mnist", seed=1, data_dir=Path(os.environ["EDGEBED_DATA_DIR"]))
@@ -28,19 +29,18 @@ def images() -> data.DataSet:
         rng = np.random.default_rng(1)
         x = rng.integers(0, 256, (11_000, 1, 28, 28), np.uint8)
         y = rng.integers(0, 10, 11_000).astype(np.uint8)
-        return data.DataSet(
-            name="noise", train_x=x[1_000:], train_y=y[1_000:], test_x=x[:1_000], test_y=y[:1_000], classes=10
-        )
+        return from_arrays("noise", x[1_000:], y[1_000:], x[:1_000], y[:1_000], outputs=10)
 
 
 @cache
 def task() -> Task:
     """The CNN on 28x28 images."""
+    inputs = (ArrayForm("", (1, 28, 28), "uint8"),)
     return Task(
         model="cnn",
-        input_shape=(1, 28, 28),
-        classes=10,
-        layout=models.layout("cnn", (1, 28, 28), 10),
+        inputs=inputs,
+        outputs=10,
+        layout=models.layout("cnn", inputs, 10),
         batch_size=BATCH_SIZE,
         gradient_time_s=0.005,
     )
@@ -72,7 +72,7 @@ def theta() -> NDArray[np.float32]:
 @cache
 def network() -> Network:
     """The CNN bound to the training images."""
-    return Network(task(), images().train_x, images().train_y)
+    return Network(task(), images().train)
 
 
 @cache

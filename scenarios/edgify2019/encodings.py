@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.compressor import Pieces, StepContext
 from edgebed.algorithms.registry import COMPRESSIONS, buffer_mask, configure
-from edgebed.core.plan import Part, Task
+from edgebed.core.plan import ArrayForm, Part, Task
+from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.data_sets.registry import load_data
 from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
@@ -121,11 +122,11 @@ class Encoded:
 
 def task_of(net: Net) -> Task:
     """A task with the model and its layout."""
-    shape = (3, SIDE * net.enlarged, SIDE * net.enlarged)
-    layout = models.layout(net.model, (3, SIDE, SIDE), net.classes)
+    usual, shape = (3, SIDE, SIDE), (3, SIDE * net.enlarged, SIDE * net.enlarged)
+    layout = models.layout(net.model, (ArrayForm("", usual, "uint8"),), net.classes)
     return Task(
-        model=net.model, input_shape=shape, classes=net.classes, layout=layout, batch_size=BATCH,
-        inputs="standardized", gradient_time_s=0.0,
+        model=net.model, inputs=(ArrayForm("", shape, "uint8"),), outputs=net.classes, layout=layout, batch_size=BATCH,
+        scaling="standardized", gradient_time_s=0.0,
     )  # fmt: skip
 
 
@@ -176,11 +177,11 @@ class _Trainer:
     def __init__(self, net: Net) -> None:
         self.task = task_of(net)
         data = load_data("cifar10", seed=SEED)
-        images = data.train_x[: BATCH * STEPS].repeat(net.enlarged, axis=2).repeat(net.enlarged, axis=3)
-        labels = data.train_y[: len(images)]
-        if net.classes > data.classes:
+        images = data.train.inputs[""][: BATCH * STEPS].repeat(net.enlarged, axis=2).repeat(net.enlarged, axis=3)
+        labels = data.train.targets[""][: len(images)]
+        if net.classes > (data.outputs or 0):
             labels = np.random.default_rng(SEED).integers(0, net.classes, len(images))
-        self.network = Network(self.task, images, labels)
+        self.network = Network(self.task, Examples({"": images}, {"": labels}))
         self.theta = models.initial_parameters(self.task, SEED)
         is_buffer = buffer_mask(self.task)
         assert is_buffer is not None  # batch normalisation keeps running means

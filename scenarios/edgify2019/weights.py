@@ -41,17 +41,18 @@ def least_lost() -> float:
 def loss_of(seed: int, *, rounded: bool) -> float:
     """The training loss with one seed, which decides first weights and images, the same for both kinds of weights."""
     data = load_data("cifar10", seed=seed)
-    layout = models.layout(MODEL, data.input_shape, data.classes)
+    inputs, classes = data.train.input_forms, data.outputs or 0
+    layout = models.layout(MODEL, inputs, classes)
     task = Task(
-        model=MODEL, input_shape=data.input_shape, classes=data.classes, layout=layout, batch_size=BATCH,
-        inputs="standardized", gradient_time_s=0.0,
+        model=MODEL, inputs=inputs, outputs=classes, layout=layout, batch_size=BATCH, scaling="standardized",
+        gradient_time_s=0.0,
     )  # fmt: skip
-    worker = Network(task, data.train_x, data.train_y)
+    worker = Network(task, data.train)
     is_buffer = buffer_mask(task)
     assert is_buffer is not None  # batch normalisation keeps running means
     shapes = [tensor.shape for tensor in layout if not tensor.is_buffer]
     theta = models.initial_parameters(task, seed)
-    batches = np.random.default_rng(seed).permutation(len(data.train_y))[: STEPS * BATCH].reshape(STEPS, BATCH)
+    batches = np.random.default_rng(seed).permutation(len(data.train))[: STEPS * BATCH].reshape(STEPS, BATCH)
     losses = []
     for batch in batches:
         gradient, before = worker.gradient(theta, batch)

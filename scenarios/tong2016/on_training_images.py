@@ -1,8 +1,7 @@
 """CIFAR-10 whose test images are training images, so that an evaluation gives the accuracy and loss of training."""
 
-import dataclasses
-
-from edgebed.learning.data_sets.registry import DataSet, load_data
+from edgebed.learning.data_sets.data_set import DataSet
+from edgebed.learning.data_sets.registry import load_data
 
 EVALUATED = 10_000
 """Number of training images that a model is evaluated on: as many as there are test images."""
@@ -11,4 +10,4 @@ EVALUATED = 10_000
 def cifar10() -> DataSet:
     """All 50,000 images to train on, and the first of them to evaluate on; ScenarioError where they are not there."""
     data = load_data("cifar10", seed=0)
-    return dataclasses.replace(data, test_x=data.train_x[:EVALUATED], test_y=data.train_y[:EVALUATED])
+    return data.replaced(test=data.train.take(slice(0, EVALUATED)))

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
     from edgebed.core.errors import EdgebedError as EdgebedError
     from edgebed.core.errors import InfrastructureError as InfrastructureError
     from edgebed.core.errors import ScenarioError as ScenarioError
+    from edgebed.core.measures.task import TaskMeasure as TaskMeasure
     from edgebed.exporting.frames import to_pandas as to_pandas
+    from edgebed.learning.data_sets.data_set import DataSet as DataSet
+    from edgebed.learning.objectives.objective import Objective as Objective
+    from edgebed.learning.objectives.objective import Supervised as Supervised
     from edgebed.reports.reported import figures as figures
     from edgebed.reports.reported import resume as resume
     from edgebed.reports.reported import run as run
@@ -41,12 +45,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 HOMES = {
     "Comparison": "edgebed.studies.comparison.comparison",
+    "DataSet": "edgebed.learning.data_sets.data_set",
     "EdgebedError": "edgebed.core.errors",
     "InfrastructureError": "edgebed.core.errors",
+    "Objective": "edgebed.learning.objectives.objective",
     "RunOptions": "edgebed.reports.studies.study",
     "Run": "edgebed.running.results",
     "ScenarioError": "edgebed.core.errors",
     "Study": "edgebed.reports.studies.study",
+    "Supervised": "edgebed.learning.objectives.objective",
+    "TaskMeasure": "edgebed.core.measures.task",
     "Trial": "edgebed.running.results",
     "agree": "edgebed.reports.studies.study",
     "compare": "edgebed.reports.studies.study",

@@ -90,7 +90,7 @@ SIMULATED = {
     **SOAKED,
     **{method: said(method) for method in METHODS},
     "batch-direct": said("synthetic-inputs", "direct", learning={"match": "batch"}),
-    "squared": said(task={"loss": "squared"}),
+    "squared": said(task={"objective": {"name": "classification", "loss": "squared-softmax"}}),
     "standardized": said(task={"inputs": "standardized"}),
 }
 RUN_IN = {"simulation": SIMULATED, "process": SOAKED if soaking.SEED else LIVE, "docker": IN_CONTAINERS}
@@ -137,10 +137,10 @@ def trained_whole(kind: str = "cross-entropy", *, standardized: bool = False) ->
     model.begin(theta)
     for step in range(STEPS):
         batch = batch_of(node, step)
-        inputs = torch.from_numpy(data.train_x[batch])
+        inputs = torch.from_numpy(data.train.inputs[""][batch])
         if standardized:
             inputs = standardize(inputs)
-        scores, labels = model(inputs), torch.from_numpy(data.train_y[batch].astype(np.int64))
+        scores, labels = model(inputs), torch.from_numpy(data.train.targets[""][batch].astype(np.int64))
         squared = (scores.softmax(dim=1) - F.one_hot(labels, 10)).square().sum() / len(scores)
         loss = squared if kind == "squared" else F.cross_entropy(scores, labels)
         model.step(torch.autograd.grad(loss, model.parameters))

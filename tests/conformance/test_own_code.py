@@ -27,9 +27,9 @@ def data():
     x = (np.eye(3)[y][:, :, None] + rng.normal(0, 0.3, (400, 3, 4))).astype("f4")
     return x[:300], y[:300], x[300:], y[300:]
 
-def tiny(input_shape, classes):
+def tiny(input_shape, outputs):
     print("building")
-    return nn.Sequential(nn.Flatten(), nn.Dropout(0.1), nn.Linear(12, classes))
+    return nn.Sequential(nn.Flatten(), nn.Dropout(0.1), nn.Linear(12, outputs))
 
 def frozen(with_weights):
     '''A layer whose weights are in a file, which the controller alone may read.'''
@@ -39,8 +39,8 @@ def frozen(with_weights):
         layer.weight.copy_(torch.from_numpy(np.load(Path(__file__).with_name("weights.npy"))))
     return layer
 
-def pretrained(classes, with_weights):
-    return nn.Sequential(nn.Flatten(), frozen(with_weights), nn.Linear(12, classes))
+def pretrained(outputs, with_weights):
+    return nn.Sequential(nn.Flatten(), frozen(with_weights), nn.Linear(12, outputs))
 
 class Numbers(nn.Embedding):
     def forward(self, x):

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tasks import one_array
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
@@ -57,7 +58,7 @@ except InfrastructureError as error:
 
 def node(cpus: float | None = None, memory_bytes: int | None = None) -> NodePlan:
     """A worker with these caps."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    task = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     return WorkerPlan(

@@ -148,11 +148,11 @@ from pathlib import Path
 
 from torch import nn
 
-def net(input_shape, classes):
+def net(input_shape, outputs):
     '''Slow to build in the nodes of a run that is resumed.'''
     if '"continued"' in Path("JOURNAL").read_text():
         time.sleep(SECONDS)
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, classes))
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, outputs))
 """
 
 

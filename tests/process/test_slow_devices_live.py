@@ -19,9 +19,9 @@ from torch import nn
 class Slow(nn.Module):
     '''A layer that takes its time while it is trained, and none when it is measured.'''
 
-    def __init__(self, input_shape, classes):
+    def __init__(self, input_shape, outputs):
         super().__init__()
-        self.layer = nn.Sequential(nn.Flatten(), nn.Linear(64, classes))
+        self.layer = nn.Sequential(nn.Flatten(), nn.Linear(64, outputs))
 
     def forward(self, x):
         time.sleep(4.0 * self.training)

@@ -13,7 +13,7 @@ MEASURES = Classification.measures
 
 def evaluation(version: int, accuracy: float = 0.5, loss: float = 1.0, *, final: bool = False) -> Evaluated:
     """What the evaluator tells of a test set of one example."""
-    return Evaluated(version=version, sums={"accuracy": (accuracy, 1.0), "loss": (loss, 1.0)}, final=final)
+    return Evaluated(version=version, measured={"accuracy": accuracy, "loss": loss}, final=final)
 
 
 def evaluations(version: Any, accuracy: Any, loss: Any = None, **columns: Any) -> Evaluations:

@@ -2,6 +2,7 @@
 
 import numpy as np
 from evaluated import evaluation
+from tasks import one_array
 
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
@@ -22,8 +23,8 @@ def node_plan() -> WorkerPlan:
         waiting=Waiting(distribution="uniform", low_s=0.1, high_s=0.2),
         task=Task(
             model="small",
-            input_shape=(1, 8, 8),
-            classes=10,
+            inputs=one_array((1, 8, 8)),
+            outputs=10,
             layout=(TensorLayout("w", (64, 10)), TensorLayout("b", (10,))),
             batch_size=10,
             gradient_time_s=0.01,
@@ -111,8 +112,8 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
     parts = (("edge-0", 2), ("edge-1", 3))
     found.append((messages.Keep(sender="server", step=40, parts=parts, tensors=(state,)), state_frames))
     found.append((messages.RollBack(sender="controller", step=40, parts=parts, tensors=(state,)), state_frames))
-    x, x_frames = encode_dense("x", np.arange(640, dtype="u1").reshape(10, 1, 8, 8))
-    y, y_frames = encode_dense("y", np.arange(10, dtype="i8"))
+    x, x_frames = encode_dense("inputs/", np.arange(640, dtype="u1").reshape(10, 1, 8, 8))
+    y, y_frames = encode_dense("targets/", np.arange(10, dtype="i8"))
     configure = messages.Configure(
         sender="controller", incarnation=2, epoch_ns=123, plan=node_plan(), peers=("edge-0", "edge-1"), tensors=(x, y)
     )

@@ -12,6 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 from node_plans import know_all
 from server_laws import check_deadline, check_effects
+from tasks import one_array
 
 from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import compression_of
@@ -31,7 +32,7 @@ LATER_S = 1e6
 """When another server goes on, unless a test says it: no script takes that long."""
 WORKERS = ("edge-0", "edge-1", "edge-2")
 TASK = Task(
-    model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (3, 4)),), batch_size=4,
+    model="small", inputs=one_array((1, 8, 8)), outputs=10, layout=(TensorLayout("w", (3, 4)),), batch_size=4,
     gradient_time_s=0.01,
 )  # fmt: skip
 METHODS: dict[str, dict[str, Any]] = {

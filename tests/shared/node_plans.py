@@ -2,12 +2,14 @@
 
 from typing import Any, get_args
 
+from tasks import one_array
+
 from edgebed.core.plan import Method, NodePlan, Part, Task
 from edgebed.roles.server.parameter_server import ParameterServer
 
 PLANS = {plan.role: plan for plan in get_args(NodePlan)}
 FIELDS = {name for plan in PLANS.values() for name in plan.__struct_fields__}
-TASK = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+TASK = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(
     name="-",
     parts={"aggregation": Part(name="-"), "compression": Part(name="-"), "local_work": Part(name="gradient-step")},

@@ -3,6 +3,7 @@
 import numpy as np
 from evaluated import MEASURES, evaluation
 from node_plans import plan_of_role
+from tasks import one_array
 
 from edgebed.core import records
 from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
@@ -18,7 +19,7 @@ def make_plan(
 ):
     """A plan with a server, an evaluator and workers."""
     task = Task(
-        model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (10, 64)),), batch_size=16,
+        model="small", inputs=one_array((1, 8, 8)), outputs=10, layout=(TensorLayout("w", (10, 64)),), batch_size=16,
         gradient_time_s=0.01,
     )  # fmt: skip
     method = Method(

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import msgspec
 import numpy as np
 import torch
+from tasks import one_array
 from torch import nn
 
 from edgebed.algorithms.layerwise.rule import BatchPart, Rule
@@ -39,7 +40,7 @@ Y = DRAW.integers(0, CLASSES, N)
 WIDTHS = (8, 12, 10, CLASSES)
 OPTIMIZER = optimizer(name="adam", learning_rate=1e-2)
 NAMES = ("edge-0", "edge-1", "edge-2")
-TASK = Task(model="x", input_shape=(8,), classes=CLASSES, layout=(), batch_size=BATCH, gradient_time_s=0.01)
+TASK = Task(model="x", inputs=one_array((8,)), outputs=CLASSES, layout=(), batch_size=BATCH, gradient_time_s=0.01)
 NO_METHOD = Method(
     name="x", parts={"aggregation": Part(name="x"), "compression": Part(name="x"), "local_work": Part(name="x")}
 )
@@ -132,11 +133,13 @@ class Stage:
             shard = msgspec.structs.replace(plan_of(1).shard, owners=((NAMES[0], 1), (NAMES[1], 2)))
             plan = ModulesPlan(node=name, shard=shard, num_examples=N, **COMMON)
             self.hearts[name] = ModuleHost(plan, self.incarnations[name])
-            self.works[name] = ModuleWork(ModuleNetworks({NAMES[k]: module_of(k) for k in range(2)}, OPTIMIZER), Y)
+            self.works[name] = ModuleWork(
+                ModuleNetworks({NAMES[k]: module_of(k) for k in range(2)}, OPTIMIZER), {"": Y}
+            )
         else:
             index = NAMES.index(name)
             self.hearts[name] = shard_of(plan_of(index, **self.options), self.rule, self.incarnations[name])
-            self.works[name] = ShardWork(networks_of(index, self.rule, self.has_host), self.rule, X, Y)
+            self.works[name] = ShardWork(networks_of(index, self.rule, self.has_host), self.rule, X, {"": Y})
         start = Start(sender="controller", addresses=(("server", "data"),))
         self.lines["controller", name].append(MessageReceived("controller", start, [], 0))
 
@@ -212,7 +215,7 @@ def one_after_the_other(rule: Rule) -> np.ndarray:
         at, batch = BatchPart(step), batch_of(plan_of(0), step)
         h, below = X[batch], None
         for shard in shards if rule.sends(step) else shards[:1]:
-            outputs = shard.forward(at, h, Y[batch])
+            outputs = shard.forward(at, h, {"": Y[batch]})
             if shard is shards[-1]:
                 gradient, _ = shard.final_gradient(at)
             else:

@@ -2,6 +2,7 @@
 
 import itertools
 
+from edgebed.core.plan import Part
 from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.studies.sweep.costs import Costs, GradientCost
 from edgebed.studies.sweep.points import Point, axes_of
@@ -51,7 +52,8 @@ def swept(over: dict[str, list[str]], *, seeds: int = 1) -> SweepResult:
             cpu="A processor",
             gradients=(
                 GradientCost(
-                    data="digits", model="small", batch_size=10, inputs="unit", loss="cross-entropy", seconds=0.01
+                    data="digits", model="small", batch_size=10, inputs="unit", objective=Part(name="classification"),
+                    seconds=0.01,
                 ),
             ),
         ),

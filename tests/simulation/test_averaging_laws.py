@@ -87,9 +87,11 @@ def buffers_of(planned: PlannedTrial, worker: str, theta: NDArray[np.float32], s
     model.train()
     for k in range(steps):
         chosen = part[order.batch(k)]
-        x = prepared(torch.from_numpy(planned.data.train_x[chosen]), plan.task)
+        x = prepared(torch.from_numpy(planned.data.train.inputs[""][chosen]), plan.task)
         model.zero_grad()
-        nn.functional.cross_entropy(model(x), torch.from_numpy(planned.data.train_y[chosen]).long()).backward()
+        nn.functional.cross_entropy(
+            model(x), torch.from_numpy(planned.data.train.targets[""][chosen]).long()
+        ).backward()
         with torch.no_grad():
             for parameter in model.parameters():
                 assert parameter.grad is not None

@@ -10,11 +10,11 @@ from edgebed.scenario.load import load_scenario
 SETS = """
 import numpy as np
 
-from edgebed.learning.data_sets.registry import DataSet
+from edgebed import DataSet
 
 def told():
     x, y = np.eye(4, dtype=np.float32).repeat(5, axis=0), np.arange(4).repeat(5)
-    return DataSet(name="x", train_x=x, train_y=y, test_x=x, test_y=y, classes=4, note="unlike any <other>")
+    return DataSet(train=(x, y), test=(x, y), outputs=4, note="unlike any <other>")
 """
 SCENARIO = """
 name: noted

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 from node_plans import know_all, plan_of_role
+from tasks import one_array
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core import records
@@ -53,7 +54,7 @@ def make_method(preset: str, **compression) -> Method:
 def make_plan(node: str, role: str, method: Method, **fields) -> NodePlan:
     """A node of the pair or fleet."""
     layout = tuple(TensorLayout(f"t{k}", (size,)) for k, size in enumerate(SIZES))
-    task = Task(model="-", input_shape=(1,), classes=2, layout=layout, batch_size=4, gradient_time_s=0.01)
+    task = Task(model="-", inputs=one_array((1,)), outputs=2, layout=layout, batch_size=4, gradient_time_s=0.01)
     return plan_of_role(
         node=node, role=role, device_class=role, seed=1, task=task, method=method, num_examples=10, **fields
     )  # fmt: skip

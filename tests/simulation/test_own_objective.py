@@ -22,27 +22,27 @@ from edgebed.scenario.load import load_scenario
 
 OBJECTIVE = '''
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.learning.objectives.classification import CrossEntropy
+from edgebed.learning.objectives.classification import Classification
 
 
-class AmongThree(CrossEntropy):
+class AmongThree(Classification):
     """A classification whose answer is three classes."""
 
     measures = (
         TaskMeasure(name="among_three", meaning="Share whose label is among three.", unit="share", better="more"),
         TaskMeasure(name="confusion", meaning="Classes that score higher than the label, on average."),
-        *CrossEntropy.measures,
+        *Classification.measures,
     )
 
-    def measured(self, outputs, labels):
-        better = (outputs > outputs.gather(1, labels[:, None])).sum(dim=1)
-        own = {"among_three": ((better < 3).sum(), len(labels)), "confusion": (better.sum(), len(labels))}
-        return own | super().measured(outputs, labels)
+    def sums_of(self, outputs, targets):
+        better = (outputs > outputs.gather(1, targets[:, None])).sum(dim=1)
+        own = {"among_three": ((better < 3).sum(), len(targets)), "confusion": (better.sum(), len(targets))}
+        return own | super().sums_of(outputs, targets)
 '''
 SCENARIO: dict[str, Any] = {
     "name": "own-objective",
     "seed": 3,
-    "task": {"data": "digits", "model": "small", "loss": "objective_of_mine:AmongThree", "gradient_time": "5ms"},
+    "task": {"data": "digits", "model": "small", "objective": "objective_of_mine:AmongThree", "gradient_time": "5ms"},
     "method": "asgd",
     "fleet": {"edge": {"count": 3}},
     "evaluation": {"every": "50 updates"},
@@ -71,7 +71,7 @@ def test_a_measure_of_ones_own_ends_the_trial_and_is_expected(run: Run) -> None:
     (trial,) = run.trials.values()
     last = [record for _, _, record in trial.events() if isinstance(record, records.Evaluated)][-1]
 
-    assert list(last.sums) == ["among_three", "confusion", "accuracy", "loss"]
+    assert list(last.measured) == ["among_three", "confusion", "accuracy", "loss"]
     assert last.measured["confusion"] < 2
     assert trial.summary.reason.startswith("among three 0.9")
     assert [each.met for each in trial.summary.expectations] == [True, True, True]
@@ -112,8 +112,8 @@ def test_a_measure_of_ones_own_is_on_pages_in_tables_and_in_metrics(run: Run) ->
         ("stop={confusion: few, among_three: null}", "not a number: 'few'"),
         ("expect.best_among_four='>= 0.5'", "did you mean 'best_among_three'?"),
         ("expect.best_among_three='>= 5'", "not a fraction from 0 to 1: '5'"),
-        ("task.loss=objective_of_mine:AmongFour", "has no 'AmongFour'. Did you mean 'AmongThree'?"),
-        ("task.loss=objective_of_mine:TaskMeasure", "no objective; derive a class from"),
+        ("task.objective=objective_of_mine:AmongFour", "has no 'AmongFour'. Did you mean 'AmongThree'?"),
+        ("task.objective=objective_of_mine:TaskMeasure", "no objective; derive a class from"),
     ],
 )
 def test_an_unknown_measure_is_refused_with_those_of_the_task(folder: Path, option: str, problem: str) -> None:

@@ -18,8 +18,8 @@ from edgebed.running.resume import past_of
 MODULE = """
 from torch import nn
 
-def tiny(input_shape, classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, classes))
+def tiny(input_shape, outputs):
+    return nn.Sequential(nn.Flatten(), nn.Linear(64, outputs))
 """
 SCENARIO = """
 name: refused

@@ -44,8 +44,8 @@ class Doomed(nn.Module):
         return inputs
 
 
-def net(classes):
-    return nn.Sequential(Doomed(), nn.Flatten(), nn.Linear(64, classes))
+def net(outputs):
+    return nn.Sequential(Doomed(), nn.Flatten(), nn.Linear(64, outputs))
 """
 """A module of one's own. In training it kills its process or that one's parent, once, where a file asks for it."""
 FILES = ("events.jsonl", "plan.json", "checkpoints/final.npz")

@@ -48,12 +48,12 @@ from edgebed.learning.network import Network
 import numpy as np
 
 data = load_data("digits", seed=1)
-shape, classes = data.train_x.shape[1:], data.classes
-layout = registry.layout("small", shape, classes)
-task = Task(model="small", input_shape=shape, classes=classes, layout=layout, batch_size=10, gradient_time_s=0.01)
+inputs = data.train.input_forms
+layout = registry.layout("small", inputs, 10)
+task = Task(model="small", inputs=inputs, outputs=10, layout=layout, batch_size=10, gradient_time_s=0.01)
 theta = registry.initial_parameters(task, 1)
 before = set(sys.modules)
-network = Network(task, data.train_x, data.train_y)
+network = Network(task, data.train)
 network.gradient(theta, np.arange(10))
 network.evaluate(theta)
 print(*(set(sys.modules) - before))

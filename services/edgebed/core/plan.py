@@ -18,7 +18,7 @@ from edgebed.core.planned.link import LinkChange, LinkPlan
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
-    """One exchangeable part of a method by name, with the settings its `Config` declares."""
+    """One exchangeable part of a method or a task by name, with its settings."""
 
     name: str
     settings: dict[str, Any] = {}
@@ -129,6 +129,33 @@ class TensorLayout(msgspec.Struct, frozen=True):
         return math.prod(self.shape)
 
 
+class ArrayForm(msgspec.Struct, frozen=True):
+    """An array of each example, as the model or the objective is given it."""
+
+    name: str
+    """Its name among several; empty: it is the only one, and given by position."""
+    shape: tuple[int, ...]
+    """Shape without the axis of examples."""
+    dtype: str
+    """`uint8`, which is scaled to [0, 1] on its way to the model, `int64`, `bool` or `float32`."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one example's."""
+        return math.prod(self.shape) * {"uint8": 1, "bool": 1, "float32": 4}.get(self.dtype, 8)
+
+
+InputShape = tuple[int, ...] | dict[str, tuple[int, ...]]
+"""Shape of an example's input, e.g. (1, 28, 28); by name where there are several arrays."""
+
+
+def shape_of(inputs: tuple[ArrayForm, ...]) -> InputShape:
+    """The shape of inputs of these forms."""
+    if len(inputs) == 1 and not inputs[0].name:
+        return inputs[0].shape
+    return {form.name: form.shape for form in inputs}
+
+
 Pull = Literal["full", "changed-since"]
 """Answers to a push: the whole model, or its changes since the worker's last."""
 GRADIENT_TIME_S = 0.005
@@ -140,13 +167,16 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
     model: str
     """A built-in name (`small`, `mlp`, `cnn`) or `package.module:function`."""
-    input_shape: tuple[int, ...]
-    """Shape of one input without the batch axis, e.g. (1, 28, 28)."""
-    classes: int
+    inputs: tuple[ArrayForm, ...]
+    """What the model is given of an example."""
+    targets: tuple[ArrayForm, ...] = (ArrayForm("", (), "int64"),)
+    """What the objective is given of an example beside that."""
+    outputs: int
+    """Number of the model's outputs: classes, labels, numbers that are predicted, or entries of a vocabulary."""
     layout: tuple[TensorLayout, ...]
     """Tensors that training changes, parameters and buffers, in the flat vector's order."""
     batch_size: int
-    inputs: Literal["unit", "standardized"] = "unit"
+    scaling: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""
     gradient_time_s: float
     """Virtual time of one gradient at a compute speed of 1, as the scenario says or counted; simulation only."""
@@ -158,8 +188,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Virtual time of compressing and encoding a push where a gradient takes `gradient_time_s`; simulation only."""
     exchange_time_s: float = 0.0
     """Virtual time of a push and its answer beside link and computation, on any device; only the simulation uses it."""
-    loss: str = "cross-entropy"
-    """The objective, by its loss (learning/objectives/)."""
+    objective: Part = Part(name="classification")
+    """What training minimises, and what is measured (learning/objectives/)."""
     sizes: tuple[tuple[str, int], ...] = ()
     """Sizes of the model by name, `width` or `kernel`, where they are not its authors'."""
     python_path: tuple[str, ...] = ()

@@ -8,7 +8,6 @@ these records alone.
 from typing import Self
 
 from edgebed.core.actions import Action
-from edgebed.core.measures.task import values_of
 from edgebed.core.recorded.measured import (
     Appended,
     Clock,
@@ -22,7 +21,7 @@ from edgebed.core.recorded.measured import (
     Transfers,
     Usage,
 )
-from edgebed.core.recorded.record import Count, CountOrNone, Every, Lag, Loss, Record, Seconds, Seed, Weight
+from edgebed.core.recorded.record import Count, CountOrNone, Every, Lag, Loss, Record, Seconds, Seed
 
 REASON_LENGTH_MAX = 500
 """Characters of the reason why a node or a trial ended that are journaled; a goodbye may be as long as a message."""
@@ -193,14 +192,9 @@ class Evaluated(Record):
     """The evaluator measured a version of the model on the test set."""
 
     version: Count
-    sums: dict[str, tuple[Loss, Weight]]
-    """For each measure of the task its sum over the test set, and the sum's weight: its value is the quotient."""
+    measured: dict[str, Loss]
+    """The value of each measure of the task."""
     final: bool = False
-
-    @property
-    def measured(self) -> dict[str, float]:
-        """The value of each measure."""
-        return values_of(self.sums)
 
 
 class Finished(Record):

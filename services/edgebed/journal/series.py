@@ -554,7 +554,7 @@ def _update_of(made: ModelStep) -> records.Update:
 def _evaluations(
     evaluated: list[records.Evaluated], updates: Updates, sent_bytes: int | None, measures: tuple[TaskMeasure, ...]
 ) -> Evaluations:
-    measures = measures or declared({name: None for record in evaluated for name in record.sums})
+    measures = measures or declared({name: None for record in evaluated for name in record.measured})
     measured = [record.measured for record in evaluated]
     final = np.array([record.final for record in evaluated], dtype=np.bool_)
     version = np.array([record.version for record in evaluated], dtype=np.int64)

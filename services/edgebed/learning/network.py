@@ -8,18 +8,20 @@ the processes of a run already fill the cores.
 Shapes: n parameters, N examples, b examples in a batch.
 """
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from edgebed.core.measures.task import Sums, added, values_of
+from edgebed.core.measures.task import Sums, added
 from edgebed.core.plan import Task
 from edgebed.learning import torch_device, weights
 from edgebed.learning.allocator import EVALUATION_CHUNK, keep_freed_memory
-from edgebed.learning.inputs import prepared
+from edgebed.learning.data_sets.examples import Examples
+from edgebed.learning.inputs import batch_of
 from edgebed.learning.models import registry as models
-from edgebed.learning.objectives.registry import objective_of
+from edgebed.learning.objectives.registry import objective_of_task
 
 
 class Network:
@@ -28,12 +30,11 @@ class Network:
     def __init__(
         self,
         task: Task,
-        x: NDArray[np.uint8] | NDArray[np.float32],
-        y: NDArray[np.integer],
+        examples: Examples,
         constants: NDArray[np.uint8] | None = None,
         device: str = torch_device.CPU,
     ) -> None:
-        """(N, *input_shape) inputs, held in their own type, and (N,) labels; `constants` as packed in weights.py.
+        """N examples, held in their own types; `constants` as packed in weights.py.
 
         Without constants they are as the model's function makes them; torch computes on `device`. ScenarioError if the
         model cannot be built.
@@ -41,9 +42,8 @@ class Network:
         torch.set_num_threads(1)
         keep_freed_memory()
         self._task = task
-        self._objective = objective_of(task.loss, task.python_path)
-        self._x = x
-        self._y = y.astype(np.int64)
+        self._objective = objective_of_task(task)
+        self._examples = examples
         with torch.random.fork_rng(devices=[]):
             self._model = models.build_for(task)
         if constants is not None:
@@ -72,7 +72,7 @@ class Network:
         if not self._model.training:
             self._model.train()
         torch_device.seed(self._device, key)
-        loss = self._objective.loss(self._model(self._inputs(batch)), self._labels(batch))
+        loss = self._objective.loss(self._model, batch_of(self._task, self._examples, batch, self._device))
         parameters = [each.tensor for each in self._weights if each.is_parameter]
         gradients = iter(torch.autograd.grad(loss, parameters, materialize_grads=True))
         pieces, start = [], 0
@@ -89,24 +89,25 @@ class Network:
 
     def evaluate(self, theta: NDArray[np.float32]) -> dict[str, float]:
         """(n,) weights -> each measure of the task, over all N examples."""
-        return values_of(added(self.score(theta)))
+        return self._objective.measured(added(self.score(theta)))
 
     def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[Sums, ...]:
-        """(n,) weights, (k, of) -> sums of the task's measures over each chunk of the k-th of so many shares.
+        """(n,) weights, (k, of) -> the objective's sums over each chunk of the k-th of so many shares.
 
         Whatever the shares, the chunks are the same: so are their sums.
         """
         self._set(theta)
         self._model.eval()
         k, of = share
-        starts = range(0, len(self._y), EVALUATION_CHUNK)
+        starts = range(0, len(self._examples), EVALUATION_CHUNK)
         starts = starts[k * len(starts) // of : (k + 1) * len(starts) // of]
         chunks: list[Sums] = []
         with torch.inference_mode():
             for start in starts:
                 chunk = slice(start, start + EVALUATION_CHUNK)
-                measured = self._objective.measured(self._model(self._inputs(chunk)), self._labels(chunk))
-                chunks.append({name: (float(total), float(weight)) for name, (total, weight) in measured.items()})
+                torch_device.seed(self._device, start)  # what an objective draws depends on the examples alone
+                sums = self._objective.sums(self._model, batch_of(self._task, self._examples, chunk, self._device))
+                chunks.append({name: (_plain(total), float(weight)) for name, (total, weight) in sums.items()})
         return tuple(chunks)
 
     def _set(self, theta: NDArray[np.float32]) -> None:
@@ -115,12 +116,9 @@ class Network:
         if self._given is not self._theta:
             self._theta.copy_(self._given)
 
-    def _inputs(self, which: NDArray[np.int64] | slice) -> Tensor:
-        """(b, *input_shape) float32: 8-bit pixels in [0, 1], floats as they are, then standardised if asked for."""
-        # a copy even for a slice: the stored array may be read-only, which torch cannot express
-        x = torch.from_numpy(self._x[which].copy() if isinstance(which, slice) else self._x[which])
-        return prepared(x.to(self._device), self._task)
 
-    def _labels(self, which: NDArray[np.int64] | slice) -> Tensor:
-        """(b,) labels."""
-        return torch.from_numpy(self._y[which]).to(self._device)
+def _plain(total: Any) -> Any:
+    """A sum as a number, or as an array of double precision, without torch."""
+    if isinstance(total, torch.Tensor) and total.ndim:
+        return total.detach().double().cpu().numpy()
+    return float(total)

@@ -16,6 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from edgebed.learning.objectives.objective import called
+
 MOVED = 0.01
 """How far parameters are moved to see which buffers follow them."""
 
@@ -100,7 +102,7 @@ def hold_constant(module: nn.Module, changing: Container[str]) -> None:
                 owner.register_buffer(key, weight.tensor, persistent=False)
 
 
-def changed_by_training(module: nn.Module, inputs: Tensor) -> dict[str, Weight]:
+def changed_by_training(module: nn.Module, inputs: Tensor | dict[str, Tensor]) -> dict[str, Weight]:
     """Return by name the persistent buffers that training changes, of any type; the module is used up.
 
     Some follow the inputs and some the parameters, so it computes twice, and the parameters move in between. Raises
@@ -109,11 +111,11 @@ def changed_by_training(module: nn.Module, inputs: Tensor) -> dict[str, Weight]:
     buffers = _buffers(module)
     before = {name: _bytes(weight.tensor).copy() for name, weight in buffers.items()}
     if before:
-        module.train()(inputs)
+        called(module.train(), inputs)
         with torch.no_grad():
             for parameter in module.parameters():
                 parameter.add_(MOVED)
-        module(inputs)
+        called(module, inputs)
     after = {name: _bytes(weight.tensor) for name, weight in _buffers(module).items()}
     return {name: weight for name, weight in buffers.items() if not np.array_equal(before[name], after[name])}
 

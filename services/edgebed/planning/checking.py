@@ -74,9 +74,9 @@ def check(path: Path, sets: Sequence[str] = (), hosts: Path | None = None) -> Fi
 def _check(path: Path, sets: Sequence[str], hosts: Path | None) -> FileCheck:
     try:
         scenario = load_scenario(path, sets, hosts=hosts)
-        absent = tuple(dict.fromkeys(trial.task.data for trial in scenario.trials.values()))
+        absent = tuple(dict.fromkeys(trial.task.data.name for trial in scenario.trials.values()))
         absent = tuple(name for name in absent if not is_here(name))
-        here = {name: trial for name, trial in scenario.trials.items() if trial.task.data not in absent}
+        here = {name: trial for name, trial in scenario.trials.items() if trial.task.data.name not in absent}
         if here:
             from edgebed.planning.deadlines import check_deadlines
             from edgebed.planning.planning import plan_trials  # loads torch; a mistake is reported without it

@@ -5,6 +5,7 @@ step and the messages cost nothing. So it is the same on every machine. A profil
 them. Times are seconds on a device of speed 1, of a whole mini-batch.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -194,7 +195,7 @@ def _array_bytes(task: Task, values: int) -> int:
 
 
 def _counted_memory(task: Task, anatomy: "Anatomy") -> list[LayerMemory]:
-    inputs = [int(np.prod(task.input_shape)), *anatomy.outputs[:-1]]
+    inputs = [sum(math.prod(form.shape) for form in task.inputs), *anatomy.outputs[:-1]]
     return [
         LayerMemory(
             trained=_trained_bytes(weights, task.batch_size * kept),

@@ -22,7 +22,7 @@ from edgebed.core.errors import Location, ScenarioError
 from edgebed.core.plan import Method, NodePlan, Plan, ServerPlan, Shard, Task, WorkerPlan
 from edgebed.core.units import format_memory
 from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
-from edgebed.learning.data_sets.registry import DataSet
+from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.models.examined import activation_bytes, constant_bytes
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.shard_memory import CONSTANT_COPIES, MIB, TORCH_BYTES, examples_bytes
@@ -118,7 +118,7 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constan
         copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
         copied += local_copies(node.method, node.task) * model
         batch = ACTIVATION_COPIES * node.task.batch_size * activations
-    examples = examples_bytes(node.num_examples, data.train_x[:1].nbytes)
+    examples = examples_bytes(node.num_examples, data.train.input_bytes)
     kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
     return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
 
@@ -132,7 +132,7 @@ def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
         kept = {"kept by batch": shard.kept_bytes} if node.role == "store" else {}
         connections = PEER_BYTES * len(plan.workers())
         return Need({"Python": PYTHON_BYTES, "connections": connections, "backups": backups} | due | kept)
-    inputs = data.train_x[:1].nbytes if sees_inputs(node) else 0
+    inputs = data.train.input_bytes if sees_inputs(node) else 0
     examples = examples_bytes(node.num_examples, inputs)
     layers = {"layers": shard.memory_bytes - shard.kept_bytes, "kept by batch": shard.kept_bytes}
     return Need({"torch": TORCH_BYTES, **layers, "data": examples})

@@ -22,7 +22,10 @@ from edgebed.core.plan import (
     WorkerPlan,
 )
 from edgebed.core.planned.link import LinkPlan
-from edgebed.learning.data_sets.registry import DataSet
+from edgebed.learning.data_sets.data_set import DataSet
+from edgebed.learning.data_sets.examples import Examples
+from edgebed.learning.objectives.objective import Objective
+from edgebed.learning.objectives.registry import objective_of_task
 from edgebed.planning.sharding import Sharding
 from edgebed.scenario.hosts import place
 from edgebed.scenario.links import link_of
@@ -79,8 +82,8 @@ class NodePlanning:
         every = self.trial.evaluation.every
         return EvaluatorPlan(
             **self._common(EVALUATOR, EVALUATOR, self.trial.evaluator),
-            num_examples=len(self.data.test_y),
-            label_counts=_label_counts(self.data.test_y, self.data.classes),
+            num_examples=len(self.data.test),
+            label_counts=self._label_counts(self.data.test),
             evaluate_every_updates=every.updates,
             evaluate_every_s=every.time_s,
         )
@@ -108,7 +111,7 @@ class NodePlanning:
             waiting=section.waiting,
             num_workers=self.trial.num_workers,
             num_examples=len(part),
-            label_counts=_label_counts(self.data.train_y[part], self.data.classes),
+            label_counts=self._label_counts(self.data.train, part),
             pull=self.trial.pull,
             shard=self.sharding.workers[node] if self.sharding else None,
             points=tuple(self._points.get(node, ())),
@@ -136,6 +139,18 @@ class NodePlanning:
             "trace": self.trace,
             "check_s": self.trial.deadlines.check,
         }
+
+    def _label_counts(self, examples: Examples, which: NDArray[np.int64] | None = None) -> tuple[int, ...]:
+        """The number of those examples with each label; nothing where they have none."""
+        labels = self._objective.labels(examples.targets)
+        if labels is None:
+            return ()
+        counted = np.bincount(labels if which is None else labels[which], minlength=self.task.outputs)
+        return tuple(int(count) for count in counted)
+
+    @cached_property
+    def _objective(self) -> Objective:
+        return objective_of_task(self.task)
 
     @cached_property
     def _placement(self) -> dict[str, str]:
@@ -165,7 +180,3 @@ def _epochs_a_push(trial: TrialSection, task: Task, parts: Mapping[str, NDArray[
     total = sum(map(len, parts.values()))
     batches = local_work_of(trial.method, task).batches(total // len(parts), task.batch_size)
     return float(batches * task.batch_size / total)
-
-
-def _label_counts(labels: NDArray[np.integer], classes: int) -> tuple[int, ...]:
-    return tuple(int(count) for count in np.bincount(labels, minlength=classes))

@@ -17,15 +17,18 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.core import chance
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
-from edgebed.core.imports import is_import_path, own_folders
-from edgebed.core.plan import GRADIENT_TIME_S, NodePlan, Plan, Task, TensorLayout
+from edgebed.core.imports import begins, is_import_path, own_folders, reason
+from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, NodePlan, Part, Plan, Task, TensorLayout
 from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text
-from edgebed.learning.data_sets.registry import FROM_FILES, DataSet, load_data
+from edgebed.learning.data_sets.data_set import DataSet
+from edgebed.learning.data_sets.examples import Examples
+from edgebed.learning.data_sets.registry import FROM_FILES, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import examined
-from edgebed.learning.objectives.registry import objective_of
+from edgebed.learning.objectives.objective import Objective
+from edgebed.learning.objectives.registry import objective_of, objective_of_task
 from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
@@ -36,14 +39,12 @@ from edgebed.roles.part_trials import try_parts
 from edgebed.scenario.faults.custom import OwnKind
 from edgebed.scenario.faults.registry import plan_faults
 from edgebed.scenario.hosts import overfull
+from edgebed.scenario.parts import write_part
 from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, TrialSection, class_workers
 from edgebed.wire.tensors import MAX_BYTES
 
-_LayoutKey = tuple[str, tuple[int, ...], int, tuple[tuple[str, int], ...]]
+_LayoutKey = tuple[str, tuple[ArrayForm, ...], int, tuple[tuple[str, int], ...]]
 SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
-remembered_operations = functools.lru_cache(maxsize=100)(examined.gradient_operations)
-"""Operations of a gradient of a built-in model, which stay the same: studies plan the same task for each of their runs.
-"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,18 +61,14 @@ class PlannedTrial:
     warnings: tuple[str, ...] = ()
     """What the scenario asks for and options have made impossible (contradictions.py)."""
 
-    def examples(self, node: NodePlan) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The inputs that a node needs, which may be none, and its labels.
+    def examples(self, node: NodePlan) -> Examples:
+        """The examples that a node needs; of some the targets alone.
 
         A node that serves shards, such as the one with all gradient modules, has the examples that all shards have.
         """
         part = self.parts.get(node.node, next(iter(self.parts.values())))[: node.num_examples]
-        x, y = self.data.train_x, self.data.train_y
-        if not sees_inputs(node):
-            x = x[:0]
-        elif len(part) < len(x):  # of all of them no copy is made
-            x = x[part]
-        return x, y[part]
+        train = self.data.train if sees_inputs(node) else self.data.train.without_inputs()
+        return train if len(part) == len(self.data.train) else train.take(part)  # of all of them no copy is made
 
 
 def plan_trials(
@@ -104,9 +101,8 @@ class _Planner:
         self.loaded = loaded
         self.data = dict(loaded)
         self.layouts: dict[_LayoutKey, tuple[TensorLayout, ...]] = {}
-        self.counted: dict[Task, Task] = {}
-        self.tried: set[Task] = set()
-        """Tasks whose own objective was tried."""
+        self.counted: dict[bytes, Task] = {}
+        self.tried: set[bytes] = set()
 
     def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTrial:
         data = self._load(name, trial.task)
@@ -126,7 +122,7 @@ class _Planner:
             trial=name,
             question=self.scenario.question,
             seed=self.scenario.seed,
-            measures=objective_of(task.loss, task.python_path).measures,
+            measures=objective_of_task(task).measures,
             nodes=planned_nodes.nodes(),
             stop_updates=trial.stop.updates,
             stop_time_s=trial.stop.time,
@@ -166,14 +162,19 @@ class _Planner:
         )
 
     def _load(self, name: str, task: TaskSection) -> DataSet:
-        if task.data not in self.data:
+        part = task.data
+        key = str(write_part(part))
+        if key not in self.data:
             with self._locating(name, "task.data"):
-                self.data[task.data] = load_data(
-                    task.data, seed=self.scenario.seed, python_path=self._python_path(task.data)
+                self.data[key] = load_data(
+                    part.name,
+                    seed=self.scenario.seed,
+                    settings=part.settings,
+                    python_path=self._python_path(part.name),
                 )
-            if task.data in FROM_FILES:
-                self.loaded[task.data] = self.data[task.data]
-        return self.data[task.data]
+            if part.name in FROM_FILES:
+                self.loaded[key] = self.data[key]
+        return self.data[key]
 
     def _shard(
         self, name: str, trial: TrialSection, task: Task, examples: NDArray[np.int64], data: DataSet
@@ -186,7 +187,7 @@ class _Planner:
             anatomy = anatomy_of(task, method)
         with self._locating(name, "shards.profile", "task.batch_size", *SIZES, "task.model", "method"):
             found = measured(task, method, anatomy, profile) if profile else counted(task, method, anatomy)
-        rule, size = rule_of(method), data.train_x[:1].nbytes
+        rule, size = rule_of(method), data.train.input_bytes
         own = [own_bytes(rule, len(examples), size, is_first=k == 0) for k in range(trial.num_workers)]
         with self._locating(name, "shards.cuts", "task.model", *(f"fleet.{key}.count" for key in trial.fleet)):
             return shard(trial, task, anatomy, found, own, self.scenario.seed, len(examples))
@@ -195,74 +196,112 @@ class _Planner:
         task = trial.task
         parts = (part.name for part in trial.method.parts.values())
         faults = (each.path for each in trial.faults if isinstance(each, OwnKind))
-        python_path = self._python_path(task.model, task.loss, *parts, *faults)
-        key = (task.model, data.input_shape, data.classes, task.sizes)
+        python_path = self._python_path(task.model, task.objective.name, *parts, *faults)
+        with self._locating(name, "task.objective", "task.data"):
+            objective = objective_of(task.objective, python_path)
+        outputs, settled = self._settled(name, task.objective, objective, data)
+        key = (task.model, data.train.input_forms, outputs, task.sizes)
         if key not in self.layouts:
             with self._locating(name, "task.model", "task.data", *SIZES):
                 self.layouts[key] = examined.layout(*key[:3], python_path, task.sizes)
-        if data.train_x.dtype == np.uint8 and is_import_path(task.model):
+        if any(form.dtype == "uint8" for form in data.train.input_forms) and is_import_path(task.model):
             from edgebed.learning.models.lookups import refuse_scaled_tokens  # loads torch
 
             with self._locating(name, "task.data", "task.model", *SIZES):
-                refuse_scaled_tokens(task.data, *key[:3], python_path, task.sizes)
+                refuse_scaled_tokens(task.data.name, *key[:3], python_path, task.sizes)
         planned = Task(
             model=task.model,
-            input_shape=data.input_shape,
-            classes=data.classes,
+            inputs=data.train.input_forms,
+            targets=data.train.target_forms,
+            outputs=outputs,
             layout=self.layouts[key],
             batch_size=task.batch_size,
-            inputs=task.inputs,
-            loss=task.loss,
+            scaling=task.inputs,
+            objective=settled,
             sizes=task.sizes,
             gradient_time_s=task.gradient_time or GRADIENT_TIME_S,
             compression_time_s=task.compression_time,
             exchange_time_s=task.exchange_time,
             python_path=python_path,
         )
-        if is_import_path(task.loss) and planned not in self.tried:
-            from edgebed.learning.objective_trial import try_objective  # loads torch
-
-            with self._locating(name, "task.loss", "task.model", *SIZES):
-                try_objective(planned, data.train_x, data.train_y)
-            self.tried.add(planned)
+        self._try(name, planned, data)
         with self._locating(name, "method"):
             try_parts(trial.method, planned)
         is_said = task.gradient_time or (trial.sharding and trial.sharding.profile)
         return planned if is_said else self._counted(planned)
 
+    def _settled(self, name: str, part: Part, objective: Objective, data: DataSet) -> tuple[int, Part]:
+        """The number of the model's outputs, and the objective with settings that follow from the training examples.
+
+        ScenarioError where the objective cannot take the data's targets.
+        """
+
+        def blamed(problem: str) -> LocatedProblem:
+            setting, _, message = problem.partition(": ")
+            if setting in part.settings:
+                return self.scenario.cause(name, f"task.objective.{setting}").problem(message)
+            return self.scenario.cause(name, "task.data", "task.objective").problem(f"{data.name}: {problem}")
+
+        try:
+            outputs: Any = objective.outputs([each.targets for each in data.parts.values()], data.outputs)
+            found = objective.settled(data.train.targets, outputs)
+        except ScenarioError as error:
+            raise ScenarioError(*map(blamed, error.problems)) from error
+        except Exception as error:
+            place, told = self.scenario.cause(name, "task.objective", "task.data"), reason(error)
+            raise ScenarioError(place.problem(f"{part.name} with {data.name}: {told}")) from error
+        if type(outputs) is not int or outputs < 1:
+            told = (
+                f"{part.name}: its outputs are {outputs!r}, not a whole number from 1{begins(type(objective).outputs)}"
+            )
+            raise ScenarioError(self.scenario.cause(name, "task.objective").problem(told))
+        return outputs, msgspec.structs.replace(part, settings=part.settings | found) if found else part
+
+    def _try(self, name: str, task: Task, data: DataSet) -> None:
+        """Try model and objective with some of the data, where any of these is the user's own, or little is known."""
+        key = msgspec.json.encode((task.model, task.inputs, task.targets, task.outputs, task.objective, data.name))
+        if key in self.tried or (examined.is_known(task) and not is_import_path(data.name)):
+            return
+        from edgebed.learning.task_trial import try_task  # loads torch
+
+        keys = ("task.objective", "task.model", "task.data", *SIZES)
+        try_task(task, data, lambda key: self._locating(name, key, *keys))
+        self.tried.add(key)
+
     def _counted(self, task: Task) -> Task:
         """The task with what a gradient takes by its operations; as it is where these cannot be counted."""
-        if task not in self.counted:
-            is_own = is_import_path(task.model) or is_import_path(task.loss)
-            count = examined.gradient_operations if is_own else remembered_operations
+        key = msgspec.json.encode(task)
+        if key not in self.counted:
+            is_own = is_import_path(task.model) or is_import_path(task.objective.name)
             try:
-                flop = count(task)
+                flop = examined.gradient_operations(task) if is_own else remembered_operations(key)
             except Uncountable as error:
-                self.counted[task] = msgspec.structs.replace(task, uncounted=str(error))
+                self.counted[key] = msgspec.structs.replace(task, uncounted=str(error))
             else:
-                self.counted[task] = msgspec.structs.replace(
+                self.counted[key] = msgspec.structs.replace(
                     task, gradient_flop=flop, gradient_time_s=REFERENCE.gradient_s(flop)
                 )
-        return self.counted[task]
+        return self.counted[key]
 
     def _cut(self, name: str, trial: TrialSection, data: DataSet) -> list[NDArray[np.int64]]:
         """The parts of the workers, as positions in the whole training set."""
-        total, seed, choice = len(data.train_y), self.scenario.seed, trial.task.split
+        total, seed, choice = len(data.train), self.scenario.seed, trial.task.split
         used = max(1, int(total * trial.task.fraction))
         chosen = np.arange(total)
         if used < total:
             chosen = np.sort(chance.generator(seed, "fraction").choice(total, used, replace=False))
         if trial.method.is_layerwise:
             return [chosen] * trial.num_workers
-        with self._locating(name, "task.split", *_shares(trial)):
-            parts = split(data.train_y[chosen], trial.num_workers, choice.kind, choice.parameter, seed)
+        with self._locating(name, "task.split", "task.objective", *_shares(trial)):
+            labels = _labels(trial.task, data, choice.kind)[chosen]
+            parts = split(labels, trial.num_workers, choice.kind, choice.parameter, seed)
         return [chosen[part] for part in parts]
 
     def _check_parts(self, name: str, trial: TrialSection, data: DataSet, parts: dict[str, NDArray[np.int64]]) -> None:
         smallest = min(parts, key=lambda worker: len(parts[worker]))
         size = len(parts[smallest])
         largest = max(parts, key=lambda worker: len(parts[worker]))
-        if len(parts[largest]) * data.train_x[:1].nbytes > MAX_BYTES:
+        if len(parts[largest]) * data.train.input_bytes > MAX_BYTES:
             place = self.scenario.cause(name, "task.data", *_shares(trial))
             raise ScenarioError(
                 place.problem(
@@ -304,6 +343,20 @@ class _Planner:
         except ScenarioError as error:
             place, key = self.scenario.cause(name, path, *others), path.rpartition(".")[2]
             raise ScenarioError(*(place.problem(text.removeprefix(f"{key}: ")) for text in error.problems)) from error
+
+
+@functools.lru_cache(maxsize=100)
+def remembered_operations(task: bytes) -> int:
+    """Operations of a gradient of a built-in model, which stay the same: studies plan a task for each of their runs."""
+    return examined.gradient_operations(msgspec.json.decode(task, type=Task))
+
+
+def _labels(task: TaskSection, data: DataSet, split: str) -> NDArray[np.integer]:
+    """The (N,) labels by which examples are divided; zeros where the split needs none."""
+    found = objective_of(task.objective).labels(data.train.targets)
+    if found is None and split != "iid":
+        raise ScenarioError(f"{split} divides examples by their labels, and {task.objective.name} has none; use iid")
+    return np.zeros(len(data.train), np.int64) if found is None else found
 
 
 def _memories(trial: TrialSection) -> tuple[str, ...]:

@@ -7,14 +7,13 @@ for `BACKLOG_S` at most. It uses the management network: watching is no traffic 
 broken, or the server is elsewhere now, it asks again for what it waits for.
 """
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.plan import EvaluatorPlan
 from edgebed.core.recorded.record import LARGEST
 from edgebed.core.records import Diverged, Evaluated
+from edgebed.learning.objectives.registry import objective_of_task
 from edgebed.roles.events import (
     Compute,
     Computed,
@@ -46,6 +45,7 @@ class Evaluator:
 
     def __init__(self, plan: EvaluatorPlan) -> None:
         self.plan = plan
+        self.objective = objective_of_task(plan.task)
         self.asked_at_s = 0.0
         self.asking: int | None = 0
         """Version that the evaluator waits for, from the beginning on; None: it waits for none."""
@@ -92,7 +92,7 @@ class Evaluator:
     def _diverged(self, result: EvaluationResult) -> list[Effect]:
         """Report what of the model is not finite, the first time that something measured is not."""
         theta, self.theta = self.theta, None
-        broken = [name for name, (total, _) in result.sums.items() if not math.isfinite(total)]
+        broken = [name for name, (total, _) in result.sums.items() if not np.isfinite(total).all()]
         if theta is None or self.has_diverged or not broken:
             return []
         self.has_diverged = True
@@ -100,7 +100,7 @@ class Evaluator:
         return [Journal(Diverged(step=result.version, what=what, tensor=tensor))]
 
     def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
-        record = Evaluated(version=result.version, sums=result.sums, final=result.final)
+        record = Evaluated(version=result.version, measured=self.objective.measured(result.sums), final=result.final)
         effects: list[Effect] = [*self._diverged(result), Journal(record)]
         if result.final:
             return effects

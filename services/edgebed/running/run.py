@@ -19,10 +19,10 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.console import say
-from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.errors import EdgebedError, LocatedProblem, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Plan
+from edgebed.core.plan import Part, Plan
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_mechanisms
 from edgebed.journal.journal import JournalWriter
@@ -144,7 +144,9 @@ def run(
 def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTrial]:
     """The plans of all trials of a scenario; ScenarioError where this machine cannot run it as asked."""
     if not TRAITS[options.runtime].is_virtual:
-        refuse_objects(scenario, ("model", "loss"), f"nodes of the {options.runtime} runtime are programs of their own")
+        refuse_objects(
+            scenario, ("model", "objective"), f"nodes of the {options.runtime} runtime are programs of their own"
+        )
     planned = plan_trials(scenario, trace=options.trace)
     check_mechanisms([trial.plan for trial in planned], options.runtime, options.emulation)
     check_links(scenario, planned, options.runtime, options.emulation)
@@ -176,16 +178,20 @@ def _host_of(options: Options, plans: Sequence[Plan], processes: int | None, por
 
 def refuse_objects(scenario: Scenario, keys: Sequence[str], why: str) -> None:
     """ScenarioError where a task's `keys`, e.g. its model or data, name what only this notebook or script has."""
+    problems: dict[LocatedProblem, None] = {}  # in order, each once: variants share most of a scenario
     for name, trial in scenario.trials.items():
         for key in keys:
             value = getattr(trial.task, key)
+            value = value.name if isinstance(value, Part) else value
             if is_of_main(value):
-                raise ScenarioError(
-                    scenario.cause(name, f"task.{key}").problem(
-                        f"{value.partition(':')[2]} is defined in this notebook or script, and {why}. Put it into a "
-                        f"module beside the scenario, e.g. mynets.py, and say `{key}: mynets:{value.partition(':')[2]}`"
-                    )
+                own = value.partition(":")[2]
+                problem = scenario.cause(name, f"task.{key}").problem(
+                    f"{own} is defined in this notebook or script, and {why}. Put it into a module beside the "
+                    f"scenario, e.g. mytask.py, and say `{key}: mytask:{own}`"
                 )
+                problems[problem] = None
+    if problems:
+        raise ScenarioError(*problems)
 
 
 def own_code(plans: Iterable[Plan], data: Iterable[str] = ()) -> dict[str, str]:
@@ -195,7 +201,7 @@ def own_code(plans: Iterable[Plan], data: Iterable[str] = ()) -> dict[str, str]:
     """
     tasks = [plan.nodes[0].task for plan in plans]
     texts = {path: text for task in tasks for path, text in sources(task.python_path)}
-    names = (*(name for task in tasks for name in (task.model, task.loss)), *data)
+    names = (*(name for task in tasks for name in (task.model, task.objective.name)), *data)
     texts |= {name: source_of(name) for name in names if is_of_main(name)}
     return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
 

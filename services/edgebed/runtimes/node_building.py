@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.core.imports import search
 from edgebed.core.plan import EvaluatorPlan, ModulesPlan, NodePlan, ServerPlan, StorePlan, Task, WorkerPlan
+from edgebed.learning.data_sets.examples import Examples
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Heart
 from edgebed.roles.layerwise.activation_store import ActivationStore
@@ -71,7 +72,7 @@ def heart_of(
 
 def work_of(
     plan: NodePlan,
-    examples: Callable[[], tuple[NDArray[Any], NDArray[Any]]],
+    examples: Callable[[], Examples],
     constants: NDArray[Any] | None,
     network: Callable[[], Any],
     clock: Callable[[], float] = lambda: 0.0,
@@ -79,7 +80,7 @@ def work_of(
 ) -> JobRunner | None:
     """Who does a node's jobs by its role, None where it has none.
 
-    `examples` are the inputs and labels of a shard, `network` is the model bound to a worker's or evaluator's data;
+    `examples` are those of a shard, `network` is the model bound to a worker's or evaluator's data;
     torch computes what shards have to compute on `device`.
     """
     match plan:
@@ -88,7 +89,7 @@ def work_of(
         case WorkerPlan(shard=None):
             return Work(plan, network(), clock)
         case WorkerPlan() | ModulesPlan():
-            return shard_work(plan, *examples(), constants, clock, device)
+            return shard_work(plan, examples(), constants, clock, device)
     return None
 
 
@@ -106,44 +107,44 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
     def network() -> Any:
         from edgebed.learning.network import Network  # torch, which a server is without
 
-        return Network(task, arrays["x"], arrays["y"], arrays.get("constants"))
+        return Network(task, Examples.of_named(arrays), arrays.get("constants"))
 
-    work = work_of(plan, lambda: (arrays["x"], arrays["y"]), arrays.get("constants"), network, time.perf_counter)
+    work = work_of(plan, lambda: Examples.of_named(arrays), arrays.get("constants"), network, time.perf_counter)
     return heart_of(configure, plan, server_start, own_frames), work
 
 
 def shard_work(
     plan: WorkerPlan | ModulesPlan,
-    x: NDArray[Any],
-    y: NDArray[Any],
+    examples: Examples,
     constants: NDArray[Any] | None,
     clock: Callable[[], float] = lambda: 0.0,
     device: str = "cpu",
 ) -> ShardWork | ModuleWork:
-    """The work of a shard, or of the node that has all gradient modules; `x`, `y` as the node receives them."""
+    """The work of a shard, or of the node that has all gradient modules; `examples` as the node receives them."""
     from edgebed.learning.shards.building import module_networks, shard_network  # torch, which a server is without
 
     exchange = exchange_of(plan.method)
     if isinstance(plan, ModulesPlan):
-        return ModuleWork(module_networks(plan, device), y, clock, exchange)
+        return ModuleWork(module_networks(plan, device), examples.targets, clock, exchange)
     return ShardWork(
         shard_network(plan, constants, device),
         rule_of(plan.method),
-        x,
-        y,
+        examples.inputs.get(""),
+        examples.targets,
         clock,
         exchange,
         functools.partial(_given, plan.task),
     )
 
 
-def _given(task: Task, x: NDArray[Any]) -> NDArray[np.float32]:
+def _given(task: Task, x: NDArray[Any]) -> NDArray[Any]:
     """The examples as the model takes them."""
     import torch
 
     from edgebed.learning.inputs import prepared
 
-    return prepared(torch.from_numpy(x), task).numpy()
+    given: NDArray[Any] = prepared(torch.from_numpy(x), task).numpy()
+    return given
 
 
 def _backup(

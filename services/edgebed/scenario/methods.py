@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import inspect
 import typing
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model
@@ -143,9 +143,13 @@ def _names_schema(names: Iterable[str]) -> list[dict[str, Any]]:
 
 def settings_schema(kind: str, name: str) -> dict[str, Any]:
     """Return the JSON schema of one part: its name and its settings."""
-    schema = settings_model(kind, name).model_json_schema()
+    return settings_schema_of(name, code_of(kind, name).Config)
+
+
+def settings_schema_of(name: str, config: Any) -> dict[str, Any]:
+    """Return the JSON schema of what a `Config` declares."""
+    schema = _settings_model(name, config).model_json_schema()
     schema["title"] = name
-    config = code_of(kind, name).Config
     schema["description"] = inspect.getdoc(config) or ""
     docs = attribute_docstrings(config)
     for key, setting in schema["properties"].items():
@@ -155,13 +159,9 @@ def settings_schema(kind: str, name: str) -> dict[str, Any]:
     return schema
 
 
-def settings_model(kind: str, name: str) -> type[BaseModel]:
-    """The settings that the part's `Config` declares, as a model that checks their types."""
-    return _settings_model(f"{kind}-{name}", code_of(kind, name).Config)
-
-
 @functools.lru_cache(maxsize=256)
 def _settings_model(title: str, config: Any) -> type[BaseModel]:
+    """The settings that a `Config` declares, as a model that checks their types."""
     types = typing.get_type_hints(config)
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(config):
@@ -201,14 +201,14 @@ def _resolve_part(kind: str, given: object, inherited: Mapping[str, Any], python
     settings = (dict(inherited) if name == inherited["name"] else {}) | dict(given) | {"name": name}
     if is_own:
         return _own_part(kind, name, settings, python_path)
-    return Part(name=name, settings=_check_settings(kind, name, settings))
+    return Part(name=name, settings=_settings_of(kind, name, settings))
 
 
 def _own_part(kind: str, name: str, settings: Mapping[str, Any], python_path: Sequence[str]) -> Part:
     """A part of one's own, imported from those folders; `Problems` with what is wrong with it, or with its settings."""
     try:
         code_of(kind, name, python_path)
-        part = Part(name=name, settings=_check_settings(kind, name, settings))
+        part = Part(name=name, settings=_settings_of(kind, name, settings))
         check_part(kind, part, python_path)
     except ScenarioError as error:
         raise Problems([Problem(("name",), text) for text in error.problems]) from None
@@ -217,25 +217,37 @@ def _own_part(kind: str, name: str, settings: Mapping[str, Any], python_path: Se
     return part
 
 
-def _check_settings(kind: str, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings of the part, defaults included; `Problems` where one is unknown, of a wrong type or refused."""
-    config = code_of(kind, name).Config
+def _settings_of(kind: str, name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All settings of a method's part."""
+
+    def check(made: Any) -> None:
+        if kind == "downlink" and hasattr(made, "check_downlink"):
+            made.check_downlink()
+
+    return checked_settings(f"{kind} '{name}'", name, code_of(kind, name).Config, settings, check)
+
+
+def checked_settings(
+    what: str, name: str, config: Any, settings: Mapping[str, Any], check: Callable[[Any], None] = lambda _: None
+) -> dict[str, Any]:
+    """All settings that a `Config` declares, defaults included, of those that are given; `check` may refuse some.
+
+    `Problems` where one is unknown, of a wrong type or refused.
+    """
     try:
-        model = settings_model(kind, name)
+        model = _settings_model(what, config)
     except Exception as error:
         raise ScenarioError(f"{name}: its Config cannot be read: {reason(error)}") from error
     named = {"name": name} if "name" in model.model_fields and not is_import_path(name) else {}
     settable = [key for key in model.model_fields if key != "name"]
-    problems: list[Problem] = unknown_keys(settings, ("name", *settable), f"setting of {kind} '{name}'")
+    problems: list[Problem] = unknown_keys(settings, ("name", *settable), f"setting of {what}")
     known = {key: value for key, value in settings.items() if key in settable}
     try:
         checked = model.model_validate(known | named).model_dump(exclude=None if named else {"name"})
     except ValidationError as error:
         raise Problems([*problems, *problems_of(error)]) from None
     try:
-        made = config(**checked)
-        if kind == "downlink" and hasattr(made, "check_downlink"):
-            made.check_downlink()
+        check(config(**checked))
     except ValueError as error:
         field, colon, message = str(error).partition(": ")
         problems.append(Problem((field,), message) if colon and field in checked else Problem((), str(error)))

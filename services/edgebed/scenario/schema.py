@@ -5,6 +5,7 @@ that is done at once: the scenario itself, or one of its variants merged into it
 bytes; in the file every quantity has its unit.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -25,8 +26,9 @@ from pydantic import (
 from edgebed.core import imports, units
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.measures.trial import all_measures
-from edgebed.core.plan import Durability, Method, NonFinite, Security, Waiting
-from edgebed.learning.objectives.registry import OBJECTIVES, objective_of
+from edgebed.core.plan import Durability, Method, NonFinite, Part, Security, Waiting
+from edgebed.learning.objectives.classification import Classification
+from edgebed.learning.objectives.registry import class_of
 from edgebed.scenario import choices
 from edgebed.scenario.choices import CPUS_MIN, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
@@ -42,12 +44,12 @@ from edgebed.scenario.methods import METHOD_SCHEMA, python_path_of, read_method,
 from edgebed.scenario.mistakes.problems import NotAllowedError, Problem, Problems, choose
 from edgebed.scenario.mistakes.shard_problems import shard_problems
 from edgebed.scenario.names import ClassName, HostName, Name
+from edgebed.scenario.parts import DATA_SCHEMA, OBJECTIVE_SCHEMA, read_data, read_objective, write_part
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.roster import promises, roster
 from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of
 from edgebed.scenario.sweep_section import SweepSection
 
-DATA_SETS = ("digits", "mnist", "cifar10", "synthetic")
 MODELS = (
     "small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "cifar-cnn-keep", "sigmoid-200",
     "resnet8", "resnet20", "resnet18", "resnet18-imagenet", "resnet50", "resnet50-imagenet",
@@ -93,9 +95,11 @@ _SPLIT: JsonSchema = {
     ]
 }
 
-DataName = Annotated[str, PlainValidator(_built_in_or_import(DATA_SETS)), _named(DATA_SETS)]
+DataChoice = Annotated[Part, PlainValidator(read_data), PlainSerializer(write_part, when_used="json"), DATA_SCHEMA]
 ModelName = Annotated[str, PlainValidator(_built_in_or_import(MODELS)), _named(MODELS)]
-ObjectiveName = Annotated[str, PlainValidator(_built_in_or_import(tuple(OBJECTIVES))), _named(tuple(OBJECTIVES))]
+ObjectiveChoice = Annotated[
+    Part, PlainValidator(read_objective), PlainSerializer(write_part, when_used="json"), OBJECTIVE_SCHEMA
+]
 WaitingTime = Annotated[
     Waiting,
     PlainValidator(choices.read_waiting),
@@ -157,10 +161,18 @@ ProfileName = Annotated[
 
 
 class TaskSection(Section):
-    """Training: the model, the data and the loss."""
+    """Training: the model, the data and the objective."""
 
-    data: DataName
-    """A built-in data set, or your own: a function that returns one, found beside the scenario file."""
+    not_here = MappingProxyType(
+        {
+            "loss": "the objective has the loss; write objective: classification, whose loss is the cross-entropy, or "
+            "objective: { name: classification, loss: squared-softmax }"
+        }
+    )
+
+    data: DataChoice
+    """A built-in data set, or your own: a function that returns one, found beside the scenario file. With settings:
+    `{name: "mydata:table", rows: 100}`."""
     fraction: float = Field(default=1.0, gt=0.0, le=1.0)
     """Share of the training examples that is used, drawn by the seed."""
     split: SplitChoice = Split()
@@ -178,10 +190,10 @@ class TaskSection(Section):
     """Examples in a mini-batch."""
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1]; `standardized`: each input to mean 0 and variance 1."""
-    loss: ObjectiveName = "cross-entropy"
-    """Loss that training minimises, and that is measured on the test set: `cross-entropy`; or `squared`, the squared
-    distance of the softmax of the scores from the label as zeros and a one, which is from 0 to 2; or your own
-    objective, a class found beside the scenario file, which also says what is measured."""
+    objective: ObjectiveChoice = Part(name="classification", settings=dataclasses.asdict(Classification.Config()))
+    """The loss that training minimises, and what is measured: `classification`, `multi-label`, `regression`,
+    `next-token`; with settings: `{name: classification, loss: squared-softmax}`; or your own, a class found beside the
+    scenario file."""
     gradient_time: Duration | None = None
     """Virtual time of one gradient on every device with a core of its own, whatever its speed; in the simulation only.
     If left out it follows from the gradient's operations, which are counted, and from each class's `speed` or `device`;
@@ -388,9 +400,9 @@ class TrialSection(Section):
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Self:
         try:
-            measures = objective_of(self.task.loss, python_path_of(info)).measures
+            measures = class_of(self.task.objective.name, python_path_of(info)).measures
         except ScenarioError as error:
-            raise Problems([Problem(("task", "loss"), str(error))]) from None
+            raise Problems([Problem(("task", "objective"), str(error))]) from None
         of_stop = (problem.under("stop") for problem in self.stop.level_problems(measures))
         of_expect = (problem.under("expect") for problem in self.expect.problems(all_measures(measures)))
         of_hosts = (problem.under("hosts") for problem in host_problems(self.hosts, self.fleet))

@@ -30,6 +30,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "float16": np.dtype("<f2"),
     "int8": np.dtype("i1"),
     "uint8": np.dtype("u1"),
+    "bool": np.dtype("?"),
     "int32": np.dtype("<i4"),
     "int64": np.dtype("<i8"),
 }

@@ -25,9 +25,9 @@ NET = """\
 import torch
 
 
-def tiny(input_shape, classes):
+def tiny(input_shape, outputs):
     print('built')
-    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, classes))
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, outputs))
 """
 
 

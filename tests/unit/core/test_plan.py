@@ -3,10 +3,11 @@
 import msgspec
 import pytest
 from node_plans import FIELDS, PLANS, plan_of_role
+from tasks import one_array
 
 from edgebed.core.plan import EvaluatorPlan, Method, NodePlan, Part, Shard, Task, WorkerPlan
 
-TASK = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+TASK = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(name="-", parts={"aggregation": Part(name="-")})
 
 

@@ -4,6 +4,7 @@ import io
 
 import msgspec
 import pytest
+from tasks import one_array
 
 from edgebed.core.console import make_console
 from edgebed.core.errors import ScenarioError
@@ -65,7 +66,7 @@ CALIBRATION = Calibration(host=HOST, places={"namespaces": MEASURED})
 
 def plan_of(*links, count=1):
     """A plan with `count` workers for each link, each link a class of its own."""
-    task = Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    task = Task(model="small", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="x")
     method = Method(name="x", parts={"aggregation": part, "compression": part, "local_work": part})
     server = ServerPlan(node="server", device_class="server", seed=1, task=task, method=method)

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from tasks import one_array
 
 from edgebed.core.errors import InfrastructureError, KernelLackError, ScenarioError, lacking
 from edgebed.core.plan import (
@@ -30,7 +31,7 @@ NOT_ROOT = "that takes root"
 
 def plan_of(*links: LinkPlan, count: int = 1, cpus: float | None = None, memory_bytes: int | None = None) -> Plan:
     """A server, and workers with these links and caps."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    task = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     server = ServerPlan(node="server", device_class="server", seed=1, task=task, method=method)

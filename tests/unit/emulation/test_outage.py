@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tasks import one_array
 
 from edgebed.core.plan import Injection, Method, Part, Task, WorkerPlan
 from edgebed.core.planned.link import LinkChange, LinkPlan
@@ -71,7 +72,7 @@ def passage() -> LinkModel:
         node="edge-0",
         device_class="edge",
         seed=1,
-        task=Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.0),
+        task=Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.0),
         method=Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part}),
         num_examples=1,
         link=LinkPlan(uplink_bit_s=1_000_000, downlink_bit_s=10_000_000, latency_s=0.02),

@@ -46,7 +46,7 @@ def parts_of(declared):
 def largest(declared):
     """The largest number that a field may be; what is none is any."""
     if base_of(declared) is dict:
-        return {"accuracy": (float(LARGEST), 1.0), "loss": (float(LARGEST), float(LARGEST))}
+        return {"accuracy": float(LARGEST), "loss": float(LARGEST)}
     for part in parts_of(declared):
         for meta in getattr(part, "__metadata__", ()):
             return base_of(part)(LARGEST if meta.le is None else min(meta.le, LARGEST))

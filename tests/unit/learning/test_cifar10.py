@@ -73,11 +73,11 @@ def test_unpacked_files_are_found_in_every_usual_place(tmp_path: Path, subfolder
     put_files(tmp_path / subfolder)
     data = load_data("cifar10", seed=0, data_dir=tmp_path)
 
-    assert data.train_x.shape == (5 * SMALL, 3, 32, 32)
-    assert data.test_x.shape == (SMALL, 3, 32, 32)
-    assert (data.train_x.dtype, data.classes, data.note) == (np.uint8, 10, "")
-    assert data.train_y[SMALL : 2 * SMALL].tolist() == [1, 2, 3, 4]
-    assert data.test_y.tolist() == [5, 6, 7, 8]
+    assert data.train.inputs[""].shape == (5 * SMALL, 3, 32, 32)
+    assert data.test.inputs[""].shape == (SMALL, 3, 32, 32)
+    assert (data.train.inputs[""].dtype, data.outputs, data.note) == (np.uint8, 10, "")
+    assert data.train.targets[""][SMALL : 2 * SMALL].tolist() == [1, 2, 3, 4]
+    assert data.test.targets[""].tolist() == [5, 6, 7, 8]
 
 
 def test_an_image_is_red_then_green_then_blue_row_by_row(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_an_image_is_red_then_green_then_blue_row_by_row(tmp_path: Path) -> None
     data = load_data("cifar10", seed=0, data_dir=tmp_path)
     raw = content_of("data_batch_3.bin")
 
-    assert data.train_x[2 * SMALL + 1, 2, 5, 7] == raw[3073 + 1 + 2 * 1024 + 5 * 32 + 7]
+    assert data.train.inputs[""][2 * SMALL + 1, 2, 5, 7] == raw[3073 + 1 + 2 * 1024 + 5 * 32 + 7]
 
 
 def test_the_archive_is_read_as_it_is(tmp_path: Path) -> None:
@@ -97,8 +97,9 @@ def test_the_archive_is_read_as_it_is(tmp_path: Path) -> None:
     unpacked = load_data("cifar10", seed=0, data_dir=tmp_path)
 
     assert packed.note == ""
-    for name in ("train_x", "train_y", "test_x", "test_y"):
-        np.testing.assert_array_equal(getattr(packed, name), getattr(unpacked, name))
+    for one, other in ((packed.train, unpacked.train), (packed.test, unpacked.test)):
+        np.testing.assert_array_equal(one.inputs[""], other.inputs[""])
+        np.testing.assert_array_equal(one.targets[""], other.targets[""])
 
 
 def test_other_images_of_the_same_layout_are_taken_and_told(tmp_path: Path) -> None:
@@ -110,7 +111,7 @@ def test_other_images_of_the_same_layout_are_taken_and_told(tmp_path: Path) -> N
     data = load_data("cifar10", seed=0, data_dir=tmp_path)
 
     assert data.note == "not the published files"
-    assert data.test_x.reshape(-1)[99] == content[100]
+    assert data.test.inputs[""].reshape(-1)[99] == content[100]
 
 
 @pytest.mark.parametrize(
@@ -185,7 +186,7 @@ def test_the_archive_is_downloaded_once(tmp_path: Path, mirror: str, monkeypatch
     monkeypatch.setattr(cifar10, "MIRRORS", (NOBODY,))
     second = load_data("cifar10", seed=0, data_dir=tmp_path)
 
-    np.testing.assert_array_equal(first.train_x, second.train_x)
+    np.testing.assert_array_equal(first.train.inputs[""], second.train.inputs[""])
     assert [path.name for path in (tmp_path / "cifar10").iterdir()] == [cifar10.ARCHIVE]
 
 
@@ -209,7 +210,7 @@ def test_files_of_the_real_size_are_read(tmp_path: Path) -> None:
         (tmp_path / name).hardlink_to(tmp_path / "data_batch_1.bin")
     data = load_data("cifar10", seed=0, data_dir=tmp_path)
 
-    assert (data.train_x.shape, data.test_x.shape) == ((50_000, 3, 32, 32), (10_000, 3, 32, 32))
-    assert data.train_x.nbytes == 153_600_000
-    assert np.bincount(data.train_y).tolist() == [5000] * 10
+    assert (data.train.inputs[""].shape, data.test.inputs[""].shape) == ((50_000, 3, 32, 32), (10_000, 3, 32, 32))
+    assert data.train.inputs[""].nbytes == 153_600_000
+    assert np.bincount(data.train.targets[""]).tolist() == [5000] * 10
     assert data.note == cifar10.OTHER_FILES

@@ -43,7 +43,7 @@ def learnt_by_shards(weight: float) -> tuple[list[np.ndarray], list[float]]:
     networks = [
         ShardNetwork(layer, SGD, gradient_module=module) for layer, module in itertools.zip_longest(layers, modules)
     ]
-    works = [ShardWork(network, rule(Config(weight=weight)), X, Y) for network in networks]
+    works = [ShardWork(network, rule(Config(weight=weight)), X, {"": Y}) for network in networks]
     before = [network.weights() for network in networks]
     h, gradient, losses = None, None, []
     for work in works:

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from tasks import one_array
 
 from edgebed.core.plan import Task
 from edgebed.learning.models import anatomy, examined, footprint, registry
@@ -35,9 +36,9 @@ def test_every_model_is_known_on_every_built_in_input():
 @pytest.mark.parametrize("batch_size", [1, 7, 32])
 def test_a_batch_counts_as_its_examples(batch_size):
     """Operations grow with the batch; memory is told for one example."""
-    tensors = registry.layout("resnet8", (3, 32, 32), CLASSES)
+    tensors = registry.layout("resnet8", one_array((3, 32, 32)), CLASSES)
     task = Task(
-        model="resnet8", input_shape=(3, 32, 32), classes=CLASSES, layout=tensors, batch_size=batch_size,
+        model="resnet8", inputs=one_array((3, 32, 32)), outputs=CLASSES, layout=tensors, batch_size=batch_size,
         gradient_time_s=1.0,
     )  # fmt: skip
 
@@ -52,4 +53,6 @@ def test_a_batch_counts_as_its_examples(batch_size):
 )
 def test_what_is_not_known_is_counted(name, shape, classes, sizes):
     """Other inputs, classes and sizes than the usual ones."""
-    assert examined.layout(name, shape, classes, (), sizes) == registry.layout(name, shape, classes, (), sizes)
+    assert examined.layout(name, one_array(shape), classes, (), sizes) == registry.layout(
+        name, one_array(shape), classes, (), sizes
+    )

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tasks import one_array
 from torch import nn
 
 from edgebed.core.errors import Uncountable
@@ -15,8 +16,8 @@ BATCH, INPUTS, HIDDEN, CLASSES = 10, 64, 64, 10
 def task(model: str, shape: tuple[int, ...] = (1, 8, 8), batch_size: int = BATCH) -> Task:
     """A task with that model."""
     return Task(
-        model=model, input_shape=shape, classes=CLASSES, layout=layout(model, shape, CLASSES), batch_size=batch_size,
-        gradient_time_s=1.0,
+        model=model, inputs=one_array(shape), outputs=CLASSES, layout=layout(model, one_array(shape), CLASSES),
+        batch_size=batch_size, gradient_time_s=1.0,
     )  # fmt: skip
 
 

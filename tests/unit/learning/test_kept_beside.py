@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from local_runs import ran
+from tasks import examples_of, one_array
 from torch import nn
 
 from edgebed.algorithms.aggregation import asynchronous, buffered, stale_synchronous, synchronous
@@ -25,15 +26,21 @@ Y = np.arange(12) % 3
 def task():
     """A small residual network."""
     sizes = (("width", 4),)
-    layout = models.layout("resnet8", SHAPE, 3, (), sizes)
+    layout = models.layout("resnet8", one_array(SHAPE), 3, (), sizes)
     return Task(
-        model="resnet8", input_shape=SHAPE, classes=3, layout=layout, batch_size=4, gradient_time_s=0.01, sizes=sizes
+        model="resnet8",
+        inputs=one_array(SHAPE),
+        outputs=3,
+        layout=layout,
+        batch_size=4,
+        gradient_time_s=0.01,
+        sizes=sizes,
     )
 
 
 def test_a_gradient_says_how_far_running_means_have_moved(task):
     """Old minus new, as torch itself has them after the same forward pass; the rest is torch's gradient."""
-    theta, network = models.initial_parameters(task, 1), Network(task, X, Y)
+    theta, network = models.initial_parameters(task, 1), Network(task, examples_of(X, Y))
     found, _ = network.gradient(theta, np.arange(4))
     model = models.build_for(task)
     for each, part in zip(weights.trained(model), _split(task, theta), strict=True):

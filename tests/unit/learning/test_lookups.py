@@ -14,46 +14,45 @@ import torch
 from torch import nn
 
 class Tokens(nn.Module):
-    def __init__(self, classes):
+    def __init__(self, outputs):
         super().__init__()
-        self.embedding, self.head = nn.Embedding(256, 4), nn.Linear(4, classes)
+        self.embedding, self.head = nn.Embedding(256, 4), nn.Linear(4, outputs)
 
     def forward(self, x):
         return self.head(self.embedding(input=x.long()).mean(dim=1))
 
 class Positions(nn.Module):
-    def __init__(self, input_shape, classes):
+    def __init__(self, input_shape, outputs):
         super().__init__()
-        self.positions, self.head = nn.Embedding(*input_shape * 2), nn.Linear(input_shape[0], classes)
+        self.positions, self.head = nn.Embedding(*input_shape * 2), nn.Linear(input_shape[0], outputs)
 
     def forward(self, x):
         return self.head(x + self.positions(torch.arange(x.shape[1])).sum(dim=1))
 
 class Moody(nn.Module):
-    def __init__(self, input_shape, classes):
+    def __init__(self, input_shape, outputs):
         super().__init__()
-        self.head = nn.Linear(input_shape[0], classes)
+        self.head = nn.Linear(input_shape[0], outputs)
 
     def forward(self, x):
         if (x == 1).all():
             raise ValueError("all alike")
-        return self.head(x)
+        return self.head(x.float())
 
-def tokens(classes):
-    return Tokens(classes)
+def tokens(outputs):
+    return Tokens(outputs)
 
-def positions(input_shape, classes):
-    return Positions(input_shape, classes)
+def positions(input_shape, outputs):
+    return Positions(input_shape, outputs)
 
-def moody(input_shape, classes):
-    return Moody(input_shape, classes)
+def moody(input_shape, outputs):
+    return Moody(input_shape, outputs)
 
 def data(dtype):
     x, y = np.arange(60).reshape(20, 3) % 7, np.arange(20) % 3
     return x.astype(dtype), y, x[:6].astype(dtype), y[:6]
 
 def bytes_(): return data("uint8")
-def floats(): return data("float32")
 def longs(): return data("int64")
 """
 
@@ -83,21 +82,13 @@ def test_8_bit_tokens_for_an_embedding_are_refused_with_what_to_give(plan):
     (problem,) = caught.value.problems
     assert "s.yaml:2:15: task.data: looking:bytes_ gives uint8, which is for pixels and scaled to [0, 1]" in problem
     assert "looking:tokens looks its inputs up in the embedding 'embedding'" in problem
-    assert "give these whole numbers as float32, and take `x.long()` in the model" in problem
+    assert "give these whole numbers as int64" in problem
 
 
-@pytest.mark.parametrize(("model", "data"), [("tokens", "floats"), ("positions", "bytes_"), ("moody", "floats")])
-def test_tokens_as_floats_and_embeddings_of_something_else_are_taken(plan, model, data):
+@pytest.mark.parametrize(("model", "data"), [("tokens", "longs"), ("positions", "bytes_"), ("moody", "longs")])
+def test_tokens_as_whole_numbers_and_embeddings_of_something_else_are_taken(plan, model, data):
     """Positions do not depend on the inputs."""
     assert plan(model, data)
-
-
-def test_whole_numbers_of_another_type_are_told_to_be_floats(plan):
-    """Not to be 8-bit, which would be scaled."""
-    with pytest.raises(
-        ScenarioError, match=r"train_x is int64; allowed: uint8 for pixels, .* or float32, also for whole"
-    ):
-        plan("tokens", "longs")
 
 
 def test_a_model_that_fails_on_what_it_is_tried_with_says_so(plan):

@@ -96,12 +96,12 @@ def test_files_are_found_in_every_usual_form(tmp_path: Path, subfolder: str, pac
     """In the data directory or its folder `mnist`, gzipped or not, with a dash or a dot before `idx`."""
     put_files(tmp_path / subfolder, packed=packed, dotted=dotted)
     data = load_data("mnist", seed=0, data_dir=tmp_path)
-    assert data.train_x.shape == (6, 1, 28, 28)
-    assert data.test_x.shape == (3, 1, 28, 28)
-    assert data.train_x.dtype == np.uint8
-    assert data.train_x[1, 0, 0, 0] == 28 * 28 % 256
-    assert data.train_y.tolist() == [0, 1, 2, 3, 4, 5]
-    assert data.classes == 10
+    assert data.train.inputs[""].shape == (6, 1, 28, 28)
+    assert data.test.inputs[""].shape == (3, 1, 28, 28)
+    assert data.train.inputs[""].dtype == np.uint8
+    assert data.train.inputs[""][1, 0, 0, 0] == 28 * 28 % 256
+    assert data.train.targets[""].tolist() == [0, 1, 2, 3, 4, 5]
+    assert data.outputs == 10
 
 
 def test_without_a_network_the_missing_files_are_named_with_what_to_do(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_missing_files_are_downloaded_once(tmp_path: Path, mirror: str, monkeypa
     first = load_data("mnist", seed=0, data_dir=tmp_path)
     monkeypatch.setattr(mnist, "MIRRORS", (NOBODY,))
     second = load_data("mnist", seed=0, data_dir=tmp_path)
-    assert np.array_equal(first.train_x, second.train_x)
+    assert np.array_equal(first.train.inputs[""], second.train.inputs[""])
     assert sorted(f"{name}.gz" for name in SHAPES) == sorted(path.name for path in (tmp_path / "mnist").iterdir())
 
 
@@ -223,10 +223,10 @@ def test_the_real_files_are_read_as_published() -> None:
     if any(mnist.find(name, (data_directory() / "mnist", data_directory())) is None for name in mnist.FILES):
         pytest.skip(f"the MNIST files are not in {data_directory()}; set EDGEBED_DATA_DIR to the folder that has them")
     data = load_data("mnist", seed=0)
-    assert data.train_x.shape == (60_000, 1, 28, 28)
-    assert data.test_x.shape == (10_000, 1, 28, 28)
-    assert data.train_y[:5].tolist() == [5, 0, 4, 1, 9]
-    assert np.bincount(data.test_y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+    assert data.train.inputs[""].shape == (60_000, 1, 28, 28)
+    assert data.test.inputs[""].shape == (10_000, 1, 28, 28)
+    assert data.train.targets[""][:5].tolist() == [5, 0, 4, 1, 9]
+    assert np.bincount(data.test.targets[""]).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
 
 
 def test_in_a_container_the_remedy_is_one_of_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tasks import one_array
 from torch import nn
 
 from edgebed.core.errors import ScenarioError
@@ -17,19 +18,19 @@ USERS = """
 import torch
 from torch import nn
 
-def linear(input_shape, classes):
+def linear(input_shape, outputs):
     size = 1
     for length in input_shape:
         size *= length
-    return nn.Sequential(nn.Flatten(), nn.Linear(size, classes))
+    return nn.Sequential(nn.Flatten(), nn.Linear(size, outputs))
 
 def no_arguments():
     return nn.Sequential(nn.Flatten(), nn.Linear(64, 10))
 
 class Net(nn.Module):
-    def __init__(self, classes=10):
+    def __init__(self, outputs=10):
         super().__init__()
-        self.last = nn.Linear(64, classes)
+        self.last = nn.Linear(64, outputs)
 
     def forward(self, x):
         return self.last(x.view(len(x), -1))
@@ -76,18 +77,18 @@ def users_folder(tmp_path: Path) -> Iterator[str]:
     sys.modules.pop("usernets", None)
 
 
-def size(name: str, input_shape: tuple[int, ...], classes: int = 10) -> int:
+def size(name: str, input_shape: tuple[int, ...], outputs: int = 10) -> int:
     """Number of parameters."""
-    return sum(parameter.numel() for parameter in models.build(name, input_shape, classes).parameters())
+    return sum(parameter.numel() for parameter in models.build(name, input_shape, outputs).parameters())
 
 
 def task(name: str, input_shape: tuple[int, ...], python_path: tuple[str, ...] = ()) -> Task:
     """A task of ten classes with this model."""
     return Task(
         model=name,
-        input_shape=input_shape,
-        classes=10,
-        layout=models.layout(name, input_shape, 10, python_path),
+        inputs=one_array(input_shape),
+        outputs=10,
+        layout=models.layout(name, one_array(input_shape), 10, python_path),
         batch_size=10,
         gradient_time_s=0.01,
         python_path=python_path,
@@ -113,7 +114,7 @@ def test_sizes_are_those_of_the_models_that_have_them() -> None:
     """Filters of 3x3 instead of 5x5 in convolutions of one and of four inputs to four outputs; else it is said."""
 
     def weights(*sizes: tuple[str, int]) -> int:
-        return sum(each.size for each in models.layout("eight-layer", (1, 28, 28), 10, (), sizes))
+        return sum(each.size for each in models.layout("eight-layer", one_array((1, 28, 28)), 10, (), sizes))
 
     assert weights(("width", 4)) - weights(("width", 4), ("kernel", 3)) == (25 - 9) * (4 + 4 * 4 * 4)
     with pytest.raises(ScenarioError, match="'vgg16' has one kernel alone; leave `kernel` out"):
@@ -124,13 +125,13 @@ def test_sizes_are_those_of_the_models_that_have_them() -> None:
 @pytest.mark.parametrize("input_shape", [(1, 8, 8), (3, 32, 32), (1, 7, 9), (1, 28, 28)])
 def test_built_in_models_take_other_shapes_and_classes(name: str, input_shape: tuple[int, ...]) -> None:
     """Pools round up, so odd sizes work as well."""
-    tensors = models.layout(name, input_shape, 7)
+    tensors = models.layout(name, one_array(input_shape), 7)
     assert tensors[-1].shape == (7,)
 
 
 def test_the_layout_lists_the_tensors_in_the_order_of_the_flat_vector() -> None:
     """The published layers, weights before biases."""
-    shapes = [tensor.shape for tensor in models.layout("cnn", (1, 28, 28), 10)]
+    shapes = [tensor.shape for tensor in models.layout("cnn", one_array((1, 28, 28)), 10)]
     published = [(32, 1, 3, 3), (32,), (32, 32, 3, 3), (32,), (128, 1568), (128,), (10, 128), (10,)]
     assert published == shapes
 
@@ -186,7 +187,7 @@ def test_initial_parameters_depend_on_the_seed_alone(name: str) -> None:
 
 @pytest.mark.parametrize("function", ["linear", "no_arguments", "Net", "group_norm"])
 def test_a_users_model_is_built_by_its_import_path(users_folder: str, function: str) -> None:
-    """Functions and classes, with or without the arguments on offer."""
+    """Functions and outputs, with or without the arguments on offer."""
     of = task(f"usernets:{function}", (1, 8, 8), (users_folder,))
     expected = sum(int(np.prod(tensor.shape)) for tensor in of.layout)
     assert (expected,) == models.initial_parameters(of, 0).shape
@@ -199,9 +200,7 @@ def test_a_users_model_is_built_by_its_import_path(users_folder: str, function: 
         ("lazy", "has no shape yet"),
         ("nothing", "has no parameters"),
         ("not_a_model", "returned a int, not a torch.nn.Module"),
-        ("wrong_input", r"gives shape \(2, 1, 8, 10\)|does not take inputs of shape \(1, 8, 8\)"),
-        ("wrong_output", r"gives shape \(2, 3\), not one score for each of the 10 classes"),
-        ("tuple_output", "gives a tuple"),
+        ("wrong_input", r"does not take inputs of shape \(1, 8, 8\)"),
         ("missing", "has no 'missing'"),
     ],
 )
@@ -209,12 +208,12 @@ def test_a_users_model_is_built_by_its_import_path(users_folder: str, function: 
 def test_a_model_that_cannot_be_trained_is_refused_with_the_reason(users_folder: str, function: str, says: str) -> None:
     """Found when the plan is made, before anything starts."""
     with pytest.raises(ScenarioError, match=says):
-        models.layout(f"usernets:{function}", (1, 8, 8), 10, (users_folder,))
+        models.layout(f"usernets:{function}", one_array((1, 8, 8)), 10, (users_folder,))
 
 
 def test_what_modules_keep_beside_parameters_is_part_of_the_layout(users_folder: str) -> None:
     """Running means and variances, and no counter of batches."""
-    layout = models.layout("usernets:batch_norm", (1, 8, 8), 10, (users_folder,))
+    layout = models.layout("usernets:batch_norm", one_array((1, 8, 8)), 10, (users_folder,))
 
     assert [tensor.name for tensor in layout if tensor.is_buffer] == ["1.running_mean", "1.running_var"]
     assert [tensor.shape for tensor in layout if tensor.is_buffer] == [(4,), (4,)]

@@ -13,9 +13,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tasks import examples_of, one_array
 from torch import nn
 
-from edgebed.core.plan import Task
+from edgebed.core.plan import Part, Task
 from edgebed.learning.data_sets.registry import DataSet, load_data
 from edgebed.learning.inputs import standardize
 from edgebed.learning.models import registry as models
@@ -30,8 +31,8 @@ USERS = """
 import torch
 from torch import nn
 
-def dropout(input_shape, classes):
-    return nn.Sequential(nn.Flatten(), nn.Linear(784, 32), nn.Dropout(0.5), nn.Linear(32, classes))
+def dropout(input_shape, outputs):
+    return nn.Sequential(nn.Flatten(), nn.Linear(784, 32), nn.Dropout(0.5), nn.Linear(32, outputs))
 
 def frozen():
     model = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
@@ -52,9 +53,9 @@ def task_of(model: str, input_shape: tuple[int, ...] = (1, 28, 28), python_path:
     """A task of ten classes with this model."""
     return Task(
         model=model,
-        input_shape=input_shape,
-        classes=10,
-        layout=models.layout(model, input_shape, 10, python_path),
+        inputs=one_array(input_shape),
+        outputs=10,
+        layout=models.layout(model, one_array(input_shape), 10, python_path),
         batch_size=10,
         gradient_time_s=0.01,
         python_path=python_path,
@@ -67,16 +68,18 @@ def users_network(folder: Path, monkeypatch: pytest.MonkeyPatch, function: str) 
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "userlayers", raising=False)
     task = task_of(f"userlayers:{function}", python_path=(str(folder),))
-    return Network(task, IMAGES, LABELS), models.initial_parameters(task, 1)
+    return Network(task, examples_of(IMAGES, LABELS)), models.initial_parameters(task, 1)
 
 
 def test_the_squared_loss_is_minimised_and_measured() -> None:
     """Its gradient is that of a hand-written formula; its mean over examples is what an evaluation gives."""
-    task = msgspec.structs.replace(task_of("small"), loss="squared")
+    task = msgspec.structs.replace(
+        task_of("small"), objective=Part(name="classification", settings={"loss": "squared-softmax"})
+    )
     theta = models.initial_parameters(task, 1)
-    network = Network(task, IMAGES, LABELS)
+    network = Network(task, examples_of(IMAGES, LABELS))
     gradient, loss = network.gradient(theta, BATCH)
-    model = models.build("small", task.input_shape, 10)
+    model = models.build("small", task.inputs[0].shape, 10)
     nn.utils.vector_to_parameters(torch.from_numpy(theta.copy()), model.parameters())
     softmax = torch.softmax(model(torch.from_numpy(IMAGES) / 255), dim=1)
     distances = (softmax - torch.eye(10)[torch.from_numpy(LABELS.astype(np.int64))]).square().sum(dim=1)
@@ -92,9 +95,9 @@ def test_the_gradient_is_torchs_own(name: str) -> None:
     """Flat vector, batch selection and scaling change nothing: equal to autograd on an ordinary copy of the model."""
     task = task_of(name)
     theta = models.initial_parameters(task, 1)
-    gradient, loss = Network(task, IMAGES, LABELS).gradient(theta, BATCH)
+    gradient, loss = Network(task, examples_of(IMAGES, LABELS)).gradient(theta, BATCH)
 
-    model = models.build(name, task.input_shape, 10)
+    model = models.build(name, task.inputs[0].shape, 10)
     nn.utils.vector_to_parameters(torch.from_numpy(theta.copy()), model.parameters())
     inputs = torch.from_numpy(IMAGES[BATCH]).float() / 255
     expected_loss = nn.functional.cross_entropy(model(inputs), torch.from_numpy(LABELS[BATCH].astype(np.int64)))
@@ -109,7 +112,7 @@ def test_the_gradient_is_torchs_own(name: str) -> None:
 def test_the_gradient_is_the_slope_of_the_evaluated_loss() -> None:
     """A small step along a direction changes the mean loss by the gradient's component in it."""
     task = task_of("mlp")
-    network = Network(task, IMAGES, LABELS)
+    network = Network(task, examples_of(IMAGES, LABELS))
     theta = models.initial_parameters(task, 2)
     gradient, loss = network.gradient(theta, np.arange(60))
     assert loss == pytest.approx(network.evaluate(theta)["loss"], rel=1e-5)
@@ -123,7 +126,7 @@ def test_the_gradient_is_the_slope_of_the_evaluated_loss() -> None:
 def test_the_same_parameters_and_batch_give_the_same_bits(name: str) -> None:
     """Whatever was computed in between, wherever the parameters lie, and in another network of the same data."""
     task = task_of(name)
-    network = Network(task, IMAGES, LABELS)
+    network = Network(task, examples_of(IMAGES, LABELS))
     theta = models.initial_parameters(task, 1)
     first, loss = network.gradient(theta, BATCH)
     network.evaluate(theta * 0.5)
@@ -131,7 +134,7 @@ def test_the_same_parameters_and_batch_give_the_same_bits(name: str) -> None:
     misplaced = np.empty(len(theta) + 3, np.float32)[3:]  # off every alignment
     misplaced[:] = theta
     again, loss_again = network.gradient(misplaced, BATCH)
-    other, _ = Network(task, IMAGES, LABELS).gradient(theta, BATCH)
+    other, _ = Network(task, examples_of(IMAGES, LABELS)).gradient(theta, BATCH)
     assert first.tobytes() == again.tobytes() == other.tobytes()
     assert loss == loss_again
 
@@ -140,7 +143,7 @@ def test_the_callers_arrays_are_left_alone() -> None:
     """Neither parameters nor batch nor data are written, and each gradient is a new array."""
     task = task_of("cnn")
     images, labels = IMAGES.copy(), LABELS.copy()
-    network = Network(task, images, labels)
+    network = Network(task, examples_of(images, labels))
     theta = models.initial_parameters(task, 1)
     before = theta.copy()
     for array in (theta, images, labels):
@@ -157,7 +160,7 @@ def test_the_callers_arrays_are_left_alone() -> None:
 def fingerprint() -> str:
     """A hash of ten steps of the CNN."""
     task = task_of("cnn")
-    network = Network(task, IMAGES, LABELS)
+    network = Network(task, examples_of(IMAGES, LABELS))
     theta = models.initial_parameters(task, 3)
     for k in range(10):
         gradient, _ = network.gradient(theta, (BATCH + k) % 60, key=k)
@@ -197,7 +200,14 @@ def test_a_fresh_process_computes_the_same_bits_without_loading_torchs_compiler(
     code = (
         "import runpy, sys; print(runpy.run_path(sys.argv[1])['fingerprint']()); print('torch._dynamo' in sys.modules)"
     )
-    result = subprocess.run([sys.executable, "-c", code, __file__], capture_output=True, text=True, check=True)
+    paths = os.pathsep.join((str(Path(__file__).parents[2] / "shared"), os.environ.get("PYTHONPATH", "")))
+    result = subprocess.run(
+        [sys.executable, "-c", code, __file__],
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert [fingerprint(), "False"] == result.stdout.split()
 
 
@@ -217,14 +227,14 @@ def by_hand_network(folder: Path, monkeypatch: pytest.MonkeyPatch, repeat: int) 
     path = (str(folder),)
     task = Task(
         model="byhand:linear",
-        input_shape=(2,),
-        classes=2,
-        layout=models.layout("byhand:linear", (2,), 2, path),
+        inputs=one_array((2,)),
+        outputs=2,
+        layout=models.layout("byhand:linear", one_array((2,)), 2, path),
         batch_size=2,
         gradient_time_s=0.01,
         python_path=path,
     )
-    return Network(task, np.tile(ByHand.x, (repeat, 1)), np.tile(ByHand.y, repeat))
+    return Network(task, examples_of(np.tile(ByHand.x, (repeat, 1)), np.tile(ByHand.y, repeat)))
 
 
 @pytest.mark.parametrize("repeat", [1, EVALUATION_CHUNK])
@@ -242,8 +252,8 @@ def test_an_evaluation_of_a_part_chunk_counts_every_example_once() -> None:
     """Sixty examples do not fill a chunk; thrice as many fill one and a bit: the result is the same."""
     task = task_of("mlp")
     theta = models.initial_parameters(task, 1)
-    once = Network(task, IMAGES, LABELS).evaluate(theta)
-    thrice = Network(task, np.tile(IMAGES, (3, 1, 1, 1)), np.tile(LABELS, 3)).evaluate(theta)
+    once = Network(task, examples_of(IMAGES, LABELS)).evaluate(theta)
+    thrice = Network(task, examples_of(np.tile(IMAGES, (3, 1, 1, 1)), np.tile(LABELS, 3))).evaluate(theta)
     assert once["accuracy"] == thrice["accuracy"]
     assert once["loss"] == pytest.approx(thrice["loss"], rel=1e-6)
 
@@ -252,20 +262,22 @@ def test_pixels_and_the_floats_they_scale_to_are_the_same_input() -> None:
     """8-bit pixels are divided by 255, floats are taken as they are."""
     task = task_of("mlp")
     theta = models.initial_parameters(task, 1)
-    pixels, _ = Network(task, IMAGES, LABELS).gradient(theta, BATCH)
-    floats, _ = Network(task, IMAGES.astype(np.float32) / np.float32(255), LABELS).gradient(theta, BATCH)
+    pixels, _ = Network(task, examples_of(IMAGES, LABELS)).gradient(theta, BATCH)
+    floats, _ = Network(task, examples_of(IMAGES.astype(np.float32) / np.float32(255), LABELS)).gradient(theta, BATCH)
     assert pixels.tobytes() == floats.tobytes()
 
 
 def test_standardized_inputs_do_not_depend_on_brightness_and_contrast() -> None:
     """With `inputs: standardized` an image and a paler copy of it give the same gradient; as they are, they do not."""
     plain = task_of("mlp")
-    standardized = msgspec.structs.replace(plain, inputs="standardized")
+    standardized = msgspec.structs.replace(plain, scaling="standardized")
     theta = models.initial_parameters(plain, 1)
     bright = IMAGES.astype(np.float32) / np.float32(255)
     pale = bright * np.float32(0.5) + np.float32(0.25)
     results = [
-        Network(task, x, LABELS).gradient(theta, BATCH)[0] for task in (standardized, plain) for x in (bright, pale)
+        Network(task, examples_of(x, LABELS)).gradient(theta, BATCH)[0]
+        for task in (standardized, plain)
+        for x in (bright, pale)
     ]
     np.testing.assert_allclose(results[0], results[1], rtol=1e-2, atol=1e-5)
     assert np.abs(results[2] - results[3]).max() > 1e-3
@@ -327,10 +339,10 @@ def test_the_small_model_learns_the_synthetic_task_but_not_at_once() -> None:
 
 def train(model: str, data: DataSet, num_steps: int) -> float:
     """Accuracy on the test set after plain SGD with batches of ten and learning rate 0.1."""
-    task = task_of(model, data.train_x.shape[1:])
-    network = Network(task, data.train_x, data.train_y)
+    task = task_of(model, data.train.inputs[""].shape[1:])
+    network = Network(task, data.train)
     theta = models.initial_parameters(task, 1)
-    batches = np.random.default_rng(1).integers(len(data.train_y), size=(num_steps, 10))
+    batches = np.random.default_rng(1).integers(len(data.train.targets[""]), size=(num_steps, 10))
     for batch in batches:
         theta -= np.float32(0.1) * network.gradient(theta, batch)[0]
-    return Network(task, data.test_x, data.test_y).evaluate(theta)["accuracy"]
+    return Network(task, data.test).evaluate(theta)["accuracy"]

@@ -12,7 +12,7 @@ from torch import nn
 from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.learning.models.layered import LAYERED_MODELS
 from edgebed.learning.models.layers import layers_of, shards_of
-from edgebed.learning.objectives.classification import Squared
+from edgebed.learning.objectives.classification import Classification, Config
 from edgebed.learning.optimizers import Optimizer, optimizer
 from edgebed.learning.shards.building import shard_network
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
@@ -32,6 +32,12 @@ def data(step: int, size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
     return draw.random((size, *SHAPE), dtype=np.float32), draw.integers(0, CLASSES, size)
 
 
+def given(step: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """The same, as a shard is given it."""
+    x, labels = data(step)
+    return x, {"": labels}
+
+
 def model_of(name: str) -> nn.Sequential:
     """A small one, always the same."""
     torch.manual_seed(5)
@@ -47,7 +53,7 @@ def shards_with(name: str, cuts: tuple[int, ...], optimizer: Optimizer) -> list[
 def through(shards: list[ShardNetwork], at: BatchPart, x: np.ndarray, labels: np.ndarray, share: float = 1.0) -> float:
     """Forward and back through all shards; the loss."""
     for shard in shards:
-        x = shard.forward(at, x, labels)
+        x = shard.forward(at, x, {"": labels})
     gradient, loss = shards[-1].final_gradient(at, share)
     for shard in reversed(shards):
         gradient = shard.backward(at, gradient)
@@ -123,14 +129,14 @@ def test_a_late_gradient_belongs_to_the_parameters_of_its_step() -> None:
     """Though steps have been made since the forward pass."""
     shard, fresh = (shards_with("four-layer", (1,), ADAM)[0] for _ in range(2))
     x, labels = data(0)
-    outputs = shard.forward(BatchPart(0), x, labels)
+    outputs = shard.forward(BatchPart(0), x, {"": labels})
     for step in (1, 2):
-        again = shard.forward(BatchPart(step), *data(step))
+        again = shard.forward(BatchPart(step), *given(step))
         shard.backward(BatchPart(step), np.ones_like(again))
         shard.step()
     late = shard.backward(BatchPart(0), np.ones_like(outputs))
 
-    same = fresh.forward(BatchPart(0), x, labels)
+    same = fresh.forward(BatchPart(0), x, {"": labels})
     np.testing.assert_array_equal(same, outputs)
     np.testing.assert_array_equal(fresh.backward(BatchPart(0), np.ones_like(same)), late)
 
@@ -138,7 +144,7 @@ def test_a_late_gradient_belongs_to_the_parameters_of_its_step() -> None:
 def test_a_gradient_may_pass_without_teaching() -> None:
     """And another may follow, for the same graph."""
     shard = shards_with("four-layer", (1,), ADAM)[0]
-    outputs = shard.forward(BatchPart(0), *data(0))
+    outputs = shard.forward(BatchPart(0), *given(0))
     passed = shard.backward(BatchPart(0), np.ones_like(outputs), keep=True, learn=False)
     before = shard.layers.weights()
     taught = shard.backward(BatchPart(0), np.ones_like(outputs))
@@ -163,13 +169,13 @@ def with_module(shape: tuple[int, ...], **options) -> ShardNetwork:
 def test_a_gradient_module_predicts_nothing_at_first_and_then_what_it_was_taught(shape, options) -> None:
     """Its loss is that of B times the gradient, and falls."""
     shard = with_module(shape, **options)
-    outputs = shard.forward(BatchPart(0), *data(0))
+    outputs = shard.forward(BatchPart(0), *given(0))
     assert not shard.synthetic_gradient(BatchPart(0)).any()
     target = np.random.default_rng(1).normal(0, 0.1, outputs.shape).astype(np.float32)
     losses = []
     for _ in range(30):
         losses.append(shard.teach(BatchPart(0), target))
-        shard.forward(BatchPart(0), *data(0))
+        shard.forward(BatchPart(0), *given(0))
 
     assert losses[0] == pytest.approx(float(np.square(BATCH * target).sum()) / BATCH, rel=1e-4)
     assert losses[-1] < losses[0]
@@ -180,10 +186,10 @@ def test_a_gradient_module_predicts_nothing_at_first_and_then_what_it_was_taught
 def test_a_gradient_module_may_predict_the_gradient_of_the_mean_loss(shape) -> None:
     """Its loss is averaged over all entries, and what it gives out is what it predicts."""
     shard = with_module(shape, predicts="mini-batch")
-    outputs = shard.forward(BatchPart(0), *data(0))
+    outputs = shard.forward(BatchPart(0), *given(0))
     target = np.random.default_rng(1).normal(0, 0.1, outputs.shape).astype(np.float32)
     first = shard.teach(BatchPart(0), target)
-    shard.forward(BatchPart(0), *data(0))
+    shard.forward(BatchPart(0), *given(0))
     assert shard.predictor
     with torch.no_grad():
         predicted = shard.predictor.trained(*shard.predictor.untaught[BatchPart(0)])
@@ -196,7 +202,7 @@ def test_a_gradient_module_that_knows_the_labels_tells_classes_apart() -> None:
     """The same output with another label is given another gradient."""
     shard = with_module((6,))
     for step in range(3):
-        outputs = shard.forward(BatchPart(step), *data(step))
+        outputs = shard.forward(BatchPart(step), *given(step))
         shard.teach(BatchPart(step), np.random.default_rng(step).normal(0, 1, outputs.shape).astype(np.float32))
     same = torch.ones(CLASSES, 6)
     assert shard.predictor
@@ -215,8 +221,8 @@ def test_a_gradient_module_of_a_linear_problem_finds_the_gradient() -> None:
     errors = []
     for step in range(300):
         x, labels = data(step, 64)
-        outputs = shard.forward(BatchPart(step), x, labels)
-        above.forward(BatchPart(step), outputs, labels)
+        outputs = shard.forward(BatchPart(step), x, {"": labels})
+        above.forward(BatchPart(step), outputs, {"": labels})
         gradient = above.backward(BatchPart(step), above.final_gradient(BatchPart(step))[0])
         error = np.square(shard.synthetic_gradient(BatchPart(step)) - gradient).sum() / np.square(gradient).sum()
         errors.append(error)
@@ -234,7 +240,7 @@ def test_a_local_head_teaches_its_layers_alone() -> None:
     x, labels = data(0)
     losses = []
     for step in range(30):
-        shard.forward(BatchPart(step), x, labels)
+        shard.forward(BatchPart(step), x, {"": labels})
         gradient, loss = shard.head_gradient(BatchPart(step))
         shard.backward(BatchPart(step), gradient)
         shard.step()
@@ -277,9 +283,13 @@ def test_an_input_module_with_a_learning_rate_of_zero_stays_as_it_was_drawn(name
 
 def test_the_squared_loss_is_that_of_the_softmax() -> None:
     """Tong et al. 2016: the mean over the batch of the squared distance from the label."""
-    shard = ShardNetwork(nn.Sequential(nn.Flatten(), nn.Linear(144, CLASSES)), ADAM, objective=Squared())
+    shard = ShardNetwork(
+        nn.Sequential(nn.Flatten(), nn.Linear(144, CLASSES)),
+        ADAM,
+        objective=Classification(Config(loss="squared-softmax")),
+    )
     x, labels = data(0)
-    scores = shard.forward(BatchPart(0), x, labels)
+    scores = shard.forward(BatchPart(0), x, {"": labels})
     _, loss = shard.final_gradient(BatchPart(0))
     softmax = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
 
@@ -292,10 +302,10 @@ def test_dropout_is_drawn_by_key() -> None:
     layers = nn.Sequential(nn.Flatten(), nn.Linear(144, 50), nn.Dropout(0.5))
     shard = ShardNetwork(layers, ADAM, key=lambda at: 100 + at.step)
     x, labels = data(0)
-    first = shard.forward(BatchPart(0), x, labels)
+    first = shard.forward(BatchPart(0), x, {"": labels})
 
-    np.testing.assert_array_equal(shard.forward(BatchPart(0), x, labels), first)
-    assert not np.array_equal(shard.forward(BatchPart(1), x, labels), first)
+    np.testing.assert_array_equal(shard.forward(BatchPart(0), x, {"": labels}), first)
+    assert not np.array_equal(shard.forward(BatchPart(1), x, {"": labels}), first)
 
 
 FIRST_STEP = """
@@ -308,7 +318,7 @@ from edgebed.learning.shards.network import ShardNetwork
 
 shard = ShardNetwork(nn.Sequential(nn.Sequential(nn.Linear(4, 3), nn.ReLU())), optimizer(name="adam"))
 before = set(sys.modules)
-shard.forward(BatchPart(0), np.ones((2, 4), np.float32), np.zeros(2, np.int64))
+shard.forward(BatchPart(0), np.ones((2, 4), np.float32), {"": np.zeros(2, np.int64)})
 shard.backward(BatchPart(0), np.ones((2, 3), np.float32))
 shard.step()
 print(len([name for name in set(sys.modules) - before if not name.startswith("torch.nested")]), "sympy" in sys.modules)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tasks import examples_of
 
 import edgebed
 from edgebed.core.errors import ScenarioError
@@ -54,9 +55,9 @@ def test_every_device_computes_the_same_but_for_the_last_bits(device: str, monke
     """And the same bits each time."""
     monkeypatch.setenv(torch_device.VARIABLE, device)
     (trial,) = plan_trials(load_scenario("quickstart", QUICK).only(["adacomp"]))
-    task, x, y = trial.plan.nodes[0].task, trial.data.train_x[:300], trial.data.train_y[:300]
+    task, x, y = trial.plan.nodes[0].task, trial.data.train.inputs[""][:300], trial.data.train.targets[""][:300]
     theta = models.initial_parameters(task, 1)
-    on_cpu, on_device = (Network(task, x, y, device=name) for name in ("cpu", torch_device.chosen()))
+    on_cpu, on_device = (Network(task, examples_of(x, y), device=name) for name in ("cpu", torch_device.chosen()))
     expected, loss = on_cpu.gradient(theta, np.arange(64))
     gradient, found = on_device.gradient(theta, np.arange(64))
 

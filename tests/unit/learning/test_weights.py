@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tasks import examples_of, one_array
 from torch import nn
 
 from edgebed.core.errors import ScenarioError
@@ -143,8 +144,8 @@ def task_of(function: str, folder: str) -> Task:
     """Three classes of four numbers."""
     name = f"userweights:{function}"
     return Task(
-        model=name, input_shape=(4,), classes=3, layout=models.layout(name, (4,), 3, (folder,)), batch_size=4,
-        gradient_time_s=0.01, python_path=(folder,),
+        model=name, inputs=one_array((4,)), outputs=3, layout=models.layout(name, one_array((4,)), 3, (folder,)),
+        batch_size=4, gradient_time_s=0.01, python_path=(folder,),
     )  # fmt: skip
 
 
@@ -240,8 +241,8 @@ def test_a_network_computes_with_the_constants_that_it_is_given(users: str) -> N
     task = task_of("half", users)
     beginning = models.initial_model(task, 1)
     theta = weights.flat(beginning)
-    found, _ = Network(task, X, Y, weights.packed(beginning)).gradient(theta, np.arange(4))
-    without, _ = Network(task, X, Y).gradient(theta, np.arange(4))
+    found, _ = Network(task, examples_of(X, Y), weights.packed(beginning)).gradient(theta, np.arange(4))
+    without, _ = Network(task, examples_of(X, Y)).gradient(theta, np.arange(4))
     loss = nn.functional.cross_entropy(beginning(torch.from_numpy(X[:4])), torch.from_numpy(Y[:4]))
     expected = torch.autograd.grad(loss, [weight.tensor for weight in weights.trained(beginning)])
 
@@ -252,7 +253,7 @@ def test_a_network_computes_with_the_constants_that_it_is_given(users: str) -> N
 def test_a_running_mean_that_is_replaced_moves_like_one_that_is_written(users: str) -> None:
     """By half of the way to the batch's mean, each time from where the model has it."""
     task = task_of("Replaced", users)
-    network, theta = Network(task, X, Y), models.initial_parameters(task, 1)
+    network, theta = Network(task, examples_of(X, Y)), models.initial_parameters(task, 1)
     for _ in range(2):
         gradient, _ = network.gradient(theta, np.arange(4))
         np.testing.assert_allclose(gradient[-4:], -0.5 * X[:4].mean(0), rtol=1e-6)
@@ -270,7 +271,11 @@ def test_tied_weights_are_one_tensor_and_stay_tied(users: str) -> None:
     task = task_of("Tied", users)
     theta = models.initial_parameters(task, 1)
     moved = theta + np.float32(0.5)
-    network, shard, model = Network(task, X, Y), Trained(models.build_for(task), optimizer()), models.build_for(task)
+    network, shard, model = (
+        Network(task, examples_of(X, Y)),
+        Trained(models.build_for(task), optimizer()),
+        models.build_for(task),
+    )
     by_network, _ = network.gradient(moved, np.arange(4))
     shard.begin(moved)
     weights.fill(model, moved)

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from node_plans import plan_of_role
+from tasks import one_array
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
 from edgebed.core.planned.link import LinkPlan
-from edgebed.learning.data_sets.registry import DataSet
+from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.models.footprint import activation_bytes
 from edgebed.planning.memory import MIB, Need, check_caps, mib_text, need_of, needs_of
 from edgebed.planning.planning import plan_trials
@@ -25,7 +26,7 @@ ROOMY = HostCapacity(cpus=1000, memory_bytes=2**50)
 
 
 IMAGES, LABELS = np.zeros((4, 1, 8, 8), np.uint8), np.zeros(4, np.uint8)
-DATA = DataSet(name="d", train_x=IMAGES, train_y=LABELS, test_x=IMAGES, test_y=LABELS, classes=10)
+DATA = DataSet(name="d", train=(IMAGES, LABELS), test=(IMAGES, LABELS), outputs=10)
 """Only the size of an example matters."""
 
 
@@ -50,8 +51,8 @@ def need(
 ):  # fmt: skip
     """What a node of `role` needs."""
     task = Task(
-        model="small", input_shape=(1, 8, 8), classes=10, layout=(TensorLayout("w", (parameters,)),), batch_size=batch,
-        gradient_time_s=0.01,
+        model="small", inputs=one_array((1, 8, 8)), outputs=10, layout=(TensorLayout("w", (parameters,)),),
+        batch_size=batch, gradient_time_s=0.01,
     )  # fmt: skip
     roles = [("server", "server"), ("evaluator", "evaluator"), *((f"edge-{k}", "worker") for k in range(workers))]
     nodes = tuple(
@@ -127,10 +128,13 @@ def test_a_need_is_at_least_what_was_measured_and_not_much_more(load, good, requ
 
 
 def test_activations_are_those_of_the_model_and_not_its_parameters(load, good):
-    """A linear layer keeps its input, a ReLU its output: 64 inputs and 64 hidden values of 4 bytes for each example."""
+    """A linear layer keeps its input, a ReLU its output: 64 inputs and 64 hidden values of 4 bytes for each example.
+
+    The loss keeps ten scores of 4 bytes and a label of 8; of two examples together, a weight of 4.
+    """
     (planned,) = plan_trials(load(good))
 
-    assert activation_bytes(planned.plan.nodes[0].task) == (64 + 64) * 4
+    assert activation_bytes(planned.plan.nodes[0].task) == (64 + 64) * 4 + 10 * 4 + 8 + 2
 
 
 OWN_TABLES = """
@@ -186,12 +190,8 @@ def test_a_model_that_cannot_be_trained_is_the_users_to_mend(load, good, tmp_pat
         "def moody():\n    return Moody(64, 10)\n"
     )
     monkeypatch.setattr(sys, "path", list(sys.path))
-    (planned,) = plan_trials(load(good.replace("small\nmethod", "own_untrainable:moody\nmethod")))
-
-    with pytest.raises(
-        ScenarioError, match=r"^own_untrainable:moody: the model cannot be trained: RuntimeError: not t"
-    ):
-        needs_of(planned)
+    with pytest.raises(ScenarioError, match=r"own_untrainable:moody: it does not take the first batch .*: not t"):
+        plan_trials(load(good.replace("small\nmethod", "own_untrainable:moody\nmethod")))
 
 
 # --- caps that are too low -------------------------------------------------------------------------------------------

@@ -106,9 +106,9 @@ def test_parts_are_disjoint_and_what_the_nodes_are_told_of_them_is_true(plan, sp
     (planned,) = plan(f"task.split={split}")
     together = np.concatenate(list(planned.parts.values()))
 
-    assert len(np.unique(together)) == len(together) <= len(planned.data.train_y)
+    assert len(np.unique(together)) == len(together) <= len(planned.data.train.targets[""])
     for node in planned.plan.workers():
-        labels = planned.data.train_y[planned.parts[node.node]]
+        labels = planned.data.train.targets[""][planned.parts[node.node]]
         assert len(labels) == node.num_examples == sum(node.label_counts)
         assert np.bincount(labels, minlength=10).tolist() == list(node.label_counts)
 
@@ -117,11 +117,11 @@ def test_a_fraction_uses_that_share_of_the_training_set_alone(plan):
     """Drawn from all of it, not its beginning; the test set is whole."""
     (planned,) = plan("task.fraction=0.25")
     together = np.concatenate(list(planned.parts.values()))
-    total = len(planned.data.train_y)
+    total = len(planned.data.train.targets[""])
 
     assert int(total * 0.25) == len(together)
     assert together.max() > total // 2
-    assert len(planned.data.test_y) == planned.plan.node("evaluator").num_examples
+    assert len(planned.data.test.targets[""]) == planned.plan.node("evaluator").num_examples
 
 
 def test_variants_with_the_same_task_share_data_and_parts(plan):
@@ -161,7 +161,7 @@ def test_what_is_nowhere_is_refused_before_anything_starts(refusals, option):
 def test_the_users_model_is_found_beside_the_scenario_file(plan, tmp_path):
     """And only such a plan names folders."""
     (tmp_path / "ownnets_for_planning.py").write_text(
-        "from torch import nn\n\ndef tiny(classes):\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, classes))\n"
+        "from torch import nn\n\ndef tiny(outputs):\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, outputs))\n"
     )
     (own,) = plan("task.model=ownnets_for_planning:tiny")
     (built_in,) = plan()
@@ -178,14 +178,14 @@ def test_a_description_counts_what_is_asked_for_and_what_a_push_costs(plan):
     assert (description.cpus, description.memory_bytes) == (2.0, 2**30 + 2 * 256 * 2**20)
     assert (description.parameters, description.model_bytes, description.num_workers) == (4810, 4 * 4810, 3)
     assert (description.push_entries, description.push_bytes) == (40 + 1 + 6 + 1, 8 * (40 + 1 + 6 + 1))
-    assert len(load_data("digits", seed=5).train_y) == description.examples
+    assert len(load_data("digits", seed=5).train) == description.examples
 
 
 def test_the_most_frequent_class_of_the_test_set_is_told(plan):
     """37 of the 359 test images of the digits are of one class, which who always says it has right."""
     (planned,) = plan()
     description = describe_plan(planned, host=HostCapacity(cpus=8, memory_bytes=2**34))
-    counts = np.bincount(load_data("digits", seed=5).test_y)
+    counts = np.bincount(load_data("digits", seed=5).test.targets[""])
 
     assert description.most_frequent == (int(counts.argmax()), counts.max() / counts.sum())
     text = f"Most frequent class of the test set: {counts.argmax()}, accuracy of always saying it: 10.31 %"

@@ -138,7 +138,7 @@ def test_a_model_that_cannot_be_counted_is_warned_of(tmp_path, monkeypatch) -> N
 def test_a_built_in_model_is_counted_once_for_all_plans_and_one_of_ones_own_each_time(tmp_path, monkeypatch) -> None:
     """Studies plan the same task again and again; a module of one's own may have become another meanwhile."""
     (tmp_path / "againnets.py").write_text(
-        "from torch import nn\n\ndef net(classes):\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, classes))\n"
+        "from torch import nn\n\ndef net(outputs):\n    return nn.Sequential(nn.Flatten(), nn.Linear(64, outputs))\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     remembered_operations.cache_clear()

@@ -13,6 +13,7 @@ from controlled_fleet import Fleet
 from evaluated import MEASURES
 from node_plans import know_all, plan_of_role
 from staged_world import World
+from tasks import one_array
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.algorithms.update import ModelUpdate
@@ -30,8 +31,8 @@ ONES = ModelUpdate(6, None, np.ones(6, "f4"))
 
 TASK = Task(
     model="small",
-    input_shape=(1, 8, 8),
-    classes=10,
+    inputs=one_array((1, 8, 8)),
+    outputs=10,
     layout=(TensorLayout("w", (2, 2)), TensorLayout("b", (2,))),
     batch_size=4,
     gradient_time_s=0.01,

@@ -6,6 +6,7 @@ from any_update import ANY_UPDATE
 from hypothesis import given
 from hypothesis import strategies as st
 from node_plans import know_all, plan_of_role
+from tasks import one_array
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.algorithms.update import ModelUpdate
@@ -22,7 +23,12 @@ from edgebed.wire.tensors import decode_dense, encode_dense, encode_update
 N = 60  # few enough for pushes to meet, enough for changes to be smaller than the whole
 WORKERS = ("edge-0", "edge-1", "edge-2")
 TASK = Task(
-    model="small", input_shape=(1,), classes=2, layout=(TensorLayout("w", (N,)),), batch_size=4, gradient_time_s=0.01
+    model="small",
+    inputs=one_array((1,)),
+    outputs=2,
+    layout=(TensorLayout("w", (N,)),),
+    batch_size=4,
+    gradient_time_s=0.01,
 )
 PECULIAR = np.array([0x7F800001, 0x7FC12345, 0xFF800000, 0x7F800000, 0x80000000, 0x00000001], "<u4").view("<f4")
 """A signalling NaN, a NaN with a payload, both infinities, minus zero, the smallest number."""

@@ -3,13 +3,14 @@
 import itertools
 
 import pytest
+from tasks import one_array
 
 from edgebed.core.plan import Method, Task, WorkerPlan
 from edgebed.roles.control.members import ENDS, TRANSITIONS, Member, State
 
 PLAN = WorkerPlan(
     node="edge-0", device_class="edge", seed=1, method=Method(name="m", parts={}),
-    task=Task(model="small", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01),
+    task=Task(model="small", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01),
 )  # fmt: skip
 
 

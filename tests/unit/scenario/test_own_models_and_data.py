@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 from quick_runs import run as run_quickly
+from tasks import one_array
 from torch import nn
 
 from edgebed.core.plan import Task
 from edgebed.learning.data_sets.registry import load_data
 from edgebed.learning.models import registry as models
-from edgebed.learning.objectives.registry import objective_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs/own-models-and-data.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -29,17 +29,8 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield tmp_path
-    for name in ("mynets", "mysets", "mydatasets", "mybackbones", "myfiles", "mygoals"):
+    for name in ("mynets", "mysets", "mydatasets", "mybackbones", "myfiles"):
         sys.modules.pop(name, None)
-
-
-def test_the_objective_of_the_document_measures_what_it_declares(folder):
-    """Sums with their weights, the headline first."""
-    objective = objective_of("mygoals:TopTwo", (str(folder),))
-    measured = objective.measured(torch.tensor([[4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, 1.0]]), torch.tensor([1, 2]))
-
-    assert [each.name for each in objective.measures] == list(measured) == ["top_two", "accuracy", "loss"]
-    assert measured["top_two"] == (1, 2)
 
 
 def test_the_model_of_the_document_is_built_for_inputs_of_any_shape(folder):
@@ -47,7 +38,7 @@ def test_the_model_of_the_document_is_built_for_inputs_of_any_shape(folder):
     path = (str(folder),)
 
     model = models.build("mynets:wide", (2, 3), 5, path)
-    layout = models.layout("mynets:wide", (2, 3), 5, path)
+    layout = models.layout("mynets:wide", one_array((2, 3)), 5, path)
 
     assert sum(parameter.numel() for parameter in model.parameters()) == 6 * 200 + 200 + 200 * 5 + 5
     assert [tensor.shape for tensor in layout] == [(200, 6), (200,), (5, 200), (5,)]
@@ -56,10 +47,10 @@ def test_the_model_of_the_document_is_built_for_inputs_of_any_shape(folder):
 def test_the_backbone_of_the_document_begins_with_the_weights_of_its_file(folder):
     """Which is read for the training to begin, and for nothing else; only the head is in the layout."""
     path = (str(folder),)
-    layout = models.layout("mybackbones:backbone", (2,), 3, path)
+    layout = models.layout("mybackbones:backbone", one_array((2,)), 3, path)
     task = Task(
-        model="mybackbones:backbone", input_shape=(2,), classes=3, layout=layout, batch_size=2, gradient_time_s=0.01,
-        python_path=path,
+        model="mybackbones:backbone", inputs=one_array((2,)), outputs=3, layout=layout, batch_size=2,
+        gradient_time_s=0.01, python_path=path,
     )  # fmt: skip
     expected = nn.Linear(2, 16).state_dict()
     torch.save(expected, folder / "backbone.pt")
@@ -72,14 +63,18 @@ def test_the_data_of_the_document_is_loaded(folder):
     """Four arrays; the seed decides which."""
     data, other = (load_data("mysets:blobs", seed=seed, python_path=(str(folder),)) for seed in (1, 2))
 
-    assert (data.train_x.shape, data.train_x.dtype, data.train_y.shape) == ((1_000, 2), np.float32, (1_000,))
-    assert (len(data.test_x), len(data.test_y), data.classes) == (200, 200, 3)
-    assert not np.array_equal(data.train_x, other.train_x)
+    assert (data.train.inputs[""].shape, data.train.inputs[""].dtype, data.train.targets[""].shape) == (
+        (1_000, 2),
+        np.float32,
+        (1_000,),
+    )
+    assert (len(data.test.inputs[""]), len(data.test.targets[""]), data.outputs) == (200, 200, None)
+    assert not np.array_equal(data.train.inputs[""], other.train.inputs[""])
 
 
 def test_a_data_set_states_its_number_of_classes(folder):
     """Where the labels that occur do not."""
-    assert load_data("mydatasets:four_classes", seed=1, python_path=(str(folder),)).classes == 4
+    assert load_data("mydatasets:four_classes", seed=1, python_path=(str(folder),)).outputs == 4
 
 
 def test_the_data_of_a_file_are_loaded_from_any_folder(folder, monkeypatch):
@@ -91,8 +86,8 @@ def test_the_data_of_a_file_are_loaded_from_any_folder(folder, monkeypatch):
 
     data = load_data("myfiles:measured", seed=1, python_path=(str(folder),))
 
-    np.testing.assert_array_equal(x.astype("f4"), data.train_x)
-    assert (data.train_x.dtype, data.test_x.dtype, data.classes) == (np.float32, np.float32, 2)
+    np.testing.assert_array_equal(x.astype("f4"), data.train.inputs[""])
+    assert (data.train.inputs[""].dtype, data.test.inputs[""].dtype, data.outputs) == (np.float32, np.float32, None)
 
 
 @pytest.mark.slow
@@ -101,6 +96,6 @@ def test_the_scenario_of_the_document_runs_and_meets_its_expectations(folder):
     run = run_quickly(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs")
 
     assert list(FILES) == [
-        "mynets.py", "mybackbones.py", "mysets.py", "myfiles.py", "mygoals.py", "own.yaml", "more.Dockerfile",
+        "mynets.py", "mybackbones.py", "mysets.py", "myfiles.py", "own.yaml", "more.Dockerfile",
     ]  # fmt: skip
     assert run.exit_code == 0

@@ -11,7 +11,6 @@ from docs.generate import scenario
 from edgebed.algorithms.registry import KINDS, LIKE, PRESETS
 from edgebed.core.measures.trial import all_measures
 from edgebed.journal.summary import COMPARISONS as JUDGED_COMPARISONS
-from edgebed.learning.data_sets.registry import DATA_SETS as DATA_TABLE
 from edgebed.learning.data_sets.split import SPLITS
 from edgebed.learning.models.registry import MODELS as MODEL_TABLE
 from edgebed.learning.objectives.classification import Classification
@@ -119,7 +118,6 @@ def test_all_methods_of_the_registry_are_in_both_documents(editor_schema):
 
 def test_the_names_a_scenario_may_use_are_those_that_exist():
     """The schema repeats some tables so that checking a scenario need not import torch."""
-    assert set(DATA_TABLE) == set(schema.DATA_SETS)
     assert set(MODEL_TABLE) == set(schema.MODELS)
     assert {"iid", "dirichlet", "by-label"} == set(SPLITS)
     assert set(JUDGED_COMPARISONS) == set(choices.COMPARISONS)

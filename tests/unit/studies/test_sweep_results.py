@@ -434,7 +434,12 @@ def test_measured_times_are_found_again_by_what_they_are_of(points: SweepPlan, t
         cpu="A processor",
         gradients=(
             GradientCost(
-                data="digits", model="small", batch_size=10, inputs="unit", loss="cross-entropy", seconds=2e-3
+                data="digits",
+                model="small",
+                batch_size=10,
+                inputs="unit",
+                objective=Part(name="classification"),
+                seconds=2e-3,
             ),
         ),
         compressions=tuple(

@@ -4,6 +4,7 @@ import collections
 
 import numpy as np
 import pytest
+from tasks import one_array
 
 from edgebed.core.units import parse_duration, parse_rate
 from edgebed.learning.models.registry import layout
@@ -143,7 +144,7 @@ def test_large_models_are_of_megabytes_and_take_their_time() -> None:
             assert 0.199 < 8 * FRAMED * size / parse_rate(document["fleet"]["edge"][key]) < 5
     assert all(1e6 < size < 50e6 for size in sizes.values())
     width = min(sizes)
-    tensors = layout("four-layer", (1, 8, 8), 10, sizes=(("width", width), ("kernel", edges.KERNEL)))
+    tensors = layout("four-layer", one_array((1, 8, 8)), 10, sizes=(("width", width), ("kernel", edges.KERNEL)))
     assert sizes[width] == 4 * sum(tensor.size for tensor in tensors)
 
 

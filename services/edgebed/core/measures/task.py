@@ -1,7 +1,8 @@
 """What a task measures of a model on the test set: declared by its objective (learning/objectives/), and told by plans.
 
-The evaluator tells each measure as a sum with its weight, so that a whole is made of its parts; the value is the one
-divided by the other. A task's headline, the measure that it declares first, is what its results are told by.
+What is measured of a part of the test set is a set of named sums with their weights, so that a whole is made of its
+parts; the objective makes the values of the measures of them. A task's headline, the measure that it declares first, is
+what its results are told by.
 """
 
 import math
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Sums = dict[str, tuple[float, float]]
-"""For each measure by name its sum over examples, and the sum's weight."""
+Sums = dict[str, tuple[Any, float]]
+"""By name a sum over examples, a number or an array of numbers, and the sum's weight."""
 
 
-class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
+class TaskMeasure(msgspec.Struct, frozen=True):
     """A measure of a task."""
 
     name: str
@@ -88,11 +89,6 @@ class Level(msgspec.Struct, frozen=True):
     measure: str
     value: float
     window: int = 1
-
-
-def values_of(sums: Sums) -> dict[str, float]:
-    """The value of each measure; NaN without weight."""
-    return {name: total / weight if weight else math.nan for name, (total, weight) in sums.items()}
 
 
 def added(each: Sequence[Sums]) -> Sums:

@@ -13,7 +13,6 @@ Lag = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Every = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 """Steps in a row that a line stands for."""
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-Weight = Annotated[float, msgspec.Meta(gt=0.0, le=LARGEST)]
 Seconds = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Amount = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
 Loss = Annotated[float, msgspec.Meta(description="of any size, and NaN where it was not finite")]

@@ -4,67 +4,63 @@ The controller loads a data set once and cuts it; nodes only ever see their own 
 `digits`, `mnist` and `synthetic` each make one.
 """
 
+import inspect
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.learning.data_sets import cifar10, digits, mnist, synthetic
-
-TYPES = "allowed: uint8 for pixels, which are scaled to [0, 1], or float32, also for whole numbers such as tokens"
-Arrays = tuple[Any, Any, Any, Any]
-"""Arrays of a data set: train_x, train_y, test_x, test_y."""
+from edgebed.learning.data_sets.data_set import DataSet, from_arrays
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class DataSet:
-    """Labelled inputs for training and for testing. N examples, of any shape without the first axis."""
-
-    name: str
-    train_x: NDArray[np.uint8] | NDArray[np.float32]
-    """(N, *input_shape); 8-bit pixels or floats. Images have the channels first: (N, 1, 28, 28)."""
-    train_y: NDArray[np.uint8] | NDArray[np.int64]
-    """(N,) labels in 0..classes-1"""
-    test_x: NDArray[np.uint8] | NDArray[np.float32]
-    test_y: NDArray[np.uint8] | NDArray[np.int64]
-    classes: int
-    note: str = ""
-    """Remark for readers on where the data came from; empty if none."""
-
-    @property
-    def input_shape(self) -> tuple[int, ...]:
-        """Shape of one input."""
-        return self.train_x.shape[1:]
-
-
-def load_data(name: str, *, seed: int, data_dir: Path | None = None, python_path: Sequence[str] = ()) -> DataSet:
+def load_data(
+    name: str,
+    *,
+    seed: int,
+    settings: Mapping[str, Any] | None = None,
+    data_dir: Path | None = None,
+    python_path: Sequence[str] = (),
+) -> DataSet:
     """The data set called `name`: a built-in one, or what the user's `package.module:function` returns.
 
-    The user's function may take a `seed`; it returns a `DataSet` or a tuple (train_x, train_y, test_x, test_y).
-    `data_dir` (else `data_directory()`) holds downloaded files; `seed` shapes synthetic data only, never the division
-    into training and test. ScenarioError if there is no such data set or it cannot be used.
+    The user's function may take a `seed`, and takes the `settings`; it returns a `DataSet` or a tuple (train_x,
+    train_y, test_x, test_y). `data_dir` (else `data_directory()`) holds downloaded files; `seed` shapes synthetic data
+    only, never the division into training and test. ScenarioError if there is no such data set or it cannot be used.
     """
+    settings = settings or {}
+    offers: dict[str, Any] = {"seed": seed}
     if name in DATA_SETS:
-        arrays, note = DATA_SETS[name](seed, data_dir or data_directory())
-        return _checked(name, arrays, classes=10, note=note)
+        offers = {"seed": seed, "data_dir": data_dir or data_directory()}
+        _check_settings(name, DATA_SETS[name], settings, offers)
+        known = inspect.signature(DATA_SETS[name]).parameters
+        taken = {key: value for key, value in offers.items() if key in known}
+        return DATA_SETS[name](**taken, **settings).named(name)
     if not imports.is_import_path(name):
         raise ScenarioError(f"data: '{name}' is unknown; allowed: {', '.join(DATA_SETS)} or package.module:function.")
-    result = imports.call(name, imports.resolve(name, python_path), seed=seed)
+    make = imports.resolve(name, python_path)
+    _check_settings(name, make, settings, offers)
+    result = imports.call(name, make, **offers, **settings)
+    try:
+        return _as_data_set(name, result).named(name)
+    except ScenarioError as error:
+        at = imports.begins(make)
+        raise ScenarioError(*(f"{problem.removesuffix('.')}{at}" for problem in error.problems)) from error
+
+
+def _as_data_set(name: str, result: object) -> DataSet:
+    """What the user's function returned."""
+    if isinstance(result, tuple | list) and len(result) == 4:
+        return from_arrays(name, *result)
     if isinstance(result, DataSet):
-        arrays = (result.train_x, result.train_y, result.test_x, result.test_y)
-        return _checked(name, arrays, result.classes, result.note)
-    if not isinstance(result, tuple | list) or len(result) != 4:
-        raise ScenarioError(
-            f"{name}: it returned a {type(result).__name__}, not an edgebed DataSet or a tuple "
-            "(train_x, train_y, test_x, test_y)."
-        )
-    return _checked(name, tuple(result), classes=None)
+        return result
+    of = f" of {len(result)}" if isinstance(result, tuple | list) else ""
+    raise ScenarioError(
+        f"{name}: it returned a {type(result).__name__}{of}, not a tuple (train_x, train_y, test_x, test_y) or an "
+        "edgebed.DataSet(train=(x, y), test=(x, y))"
+    )
 
 
 def is_here(name: str) -> bool:
@@ -78,71 +74,34 @@ def data_directory() -> Path:
     return Path(chosen).expanduser() if chosen else Path.home() / ".local/share/edgebed/data"
 
 
-def _checked(name: str, arrays: Arrays, classes: int | None, note: str = "") -> DataSet:
-    """Return a data set that training cannot stumble over; ScenarioError with everything that is wrong."""
-    problems: list[str] = []
-    train_x, train_y = _pair(name, "train", arrays[0], arrays[1], problems)
-    test_x, test_y = _pair(name, "test", arrays[2], arrays[3], problems)
-    if problems:
-        raise ScenarioError(*problems)
-    if train_x.shape[1:] != test_x.shape[1:]:
-        problems.append(f"{name}: inputs have shape {train_x.shape[1:]} in train_x but {test_x.shape[1:]} in test_x.")
-    if train_x.dtype != test_x.dtype:
-        problems.append(f"{name}: train_x is {train_x.dtype} but test_x is {test_x.dtype}; 8-bit pixels are scaled.")
-    classes = int(max(train_y.max(), test_y.max())) + 1 if classes is None else classes
-    if classes < 2:
-        problems.append(f"{name}: {classes} class; there have to be at least two.")
-    for which, labels in (("train_y", train_y), ("test_y", test_y)):
-        if labels.min() < 0 or labels.max() >= classes:
-            problems.append(
-                f"{name}: {which} has labels from {labels.min()} to {labels.max()}; "
-                f"{classes} classes are numbered 0 to {classes - 1}."
-            )
-    if problems:
-        raise ScenarioError(*problems)
-    return DataSet(
-        name=name, train_x=train_x, train_y=train_y, test_x=test_x, test_y=test_y, classes=classes, note=note
-    )
+def _check_settings(
+    name: str, make: Callable[..., Any], settings: Mapping[str, Any], offers: Mapping[str, Any]
+) -> None:
+    """ScenarioError where the function has no parameter for a setting."""
+    parameters = inspect.signature(make).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return
+    known = [each for each in parameters if each not in offers]
+    for key in settings:
+        if key not in known:
+            allowed = f"allowed: {', '.join(known)}" if known else "it has none"
+            raise ScenarioError(f"{name}: unknown setting '{key}'; {allowed}.")
 
 
-def _pair(name: str, which: str, x: object, y: object, problems: list[str]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return inputs as uint8 or float32 and labels as uint8 or int64; add what is wrong to `problems`."""
-    inputs, labels = np.asarray(x), np.asarray(y)
-    if inputs.dtype.kind == "f":
-        inputs = inputs.astype(np.float32, copy=False)
-        if not np.isfinite(inputs).all():
-            problems.append(f"{name}: {which}_x has values that are not finite.")
-    elif inputs.dtype != np.uint8:
-        problems.append(f"{name}: {which}_x is {inputs.dtype}; {TYPES}.")
-    if inputs.ndim < 2:
-        problems.append(f"{name}: {which}_x has shape {inputs.shape}; it needs (examples, ...), two axes or more.")
-    if labels.dtype.kind not in "iu":
-        problems.append(f"{name}: {which}_y is {labels.dtype}; labels are whole numbers from 0.")
-    elif labels.dtype != np.uint8:
-        labels = labels.astype(np.int64, copy=False)
-    if labels.ndim != 1:
-        problems.append(f"{name}: {which}_y has shape {labels.shape}; it needs one axis, a label for each example.")
-    if inputs.shape[:1] != labels.shape[:1]:
-        problems.append(f"{name}: {which}_x has shape {inputs.shape} but {which}_y {labels.shape}: lengths differ.")
-    elif labels.size == 0:
-        problems.append(f"{name}: {which}_y is empty.")
-    return inputs, labels
-
-
-def _cifar10(_seed: int, data_dir: Path) -> tuple[Arrays, str]:
+def _cifar10(data_dir: Path) -> DataSet:
     found = cifar10.load(data_dir / "cifar10", data_dir)
-    return found[:4], found.note
+    return from_arrays("cifar10", *found[:4], outputs=10, note=found.note)
 
 
-DATA_SETS: dict[str, Callable[[int, Path], tuple[Arrays, str]]] = {
-    "digits": lambda _seed, _data_dir: (digits.load(), ""),
-    "mnist": lambda _seed, data_dir: (mnist.load(data_dir / "mnist", data_dir), ""),
+DATA_SETS: dict[str, Callable[..., DataSet]] = {
+    "digits": lambda: from_arrays("digits", *digits.load(), outputs=10),
+    "mnist": lambda data_dir: from_arrays("mnist", *mnist.load(data_dir / "mnist", data_dir), outputs=10),
     "cifar10": _cifar10,
-    "synthetic": lambda seed, _data_dir: (synthetic.make(seed), ""),
+    "synthetic": lambda seed: from_arrays("synthetic", *synthetic.make(seed), outputs=10),
 }
+"""Functions that make the built-in data sets. They may take the seed, and the folder of data files."""
 FROM_FILES = ("digits", "mnist", "cifar10")
 """Built-in data sets that are the same for each seed."""
-"""Functions that make the built-in data sets, each with a remark on what it made."""
 
 FOUND: dict[str, Callable[[Path], bool]] = {
     "mnist": lambda data_dir: mnist.is_in(data_dir / "mnist", data_dir),

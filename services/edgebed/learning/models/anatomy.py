@@ -20,9 +20,10 @@ from edgebed.core import imports
 from edgebed.core.errors import ScenarioError, Uncountable
 from edgebed.core.plan import Method, Task
 from edgebed.learning import weights
+from edgebed.learning.inputs import probe
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.footprint import kept_bytes
-from edgebed.learning.objectives.registry import objective_of
+from edgebed.learning.objectives.registry import objective_of_task
 from edgebed.learning.shards.building import PROBE, shapes_of, task_layers
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
 
@@ -66,12 +67,10 @@ def anatomy_of(task: Task, method: Method) -> Anatomy:
             raise ScenarioError(f"{task.model}: its layers do not fit together: {imports.reason(error)}") from error
         beside = of_modules(settings)
         outputs = shapes[1:]
-        modules = [_beside(GradientModule(shape, task.classes, **beside), shape, labels=True) for shape in outputs]
-        heads = [_beside(LocalHead(shape, task.classes), shape) for shape in outputs]
+        modules = [_beside(GradientModule(shape, task.outputs, **beside), shape, labels=True) for shape in outputs]
+        heads = [_beside(LocalHead(shape, task.outputs), shape) for shape in outputs]
         hidden = settings.get("input_hidden")
-        guesses = [
-            _beside(InputModule(task.input_shape, shape, hidden=hidden), task.input_shape) for shape in shapes[:-1]
-        ]
+        guesses = [_beside(InputModule(shapes[0], shape, hidden=hidden), shapes[0]) for shape in shapes[:-1]]
         return Anatomy(
             flops=tuple(operations(layer, shape) for layer, shape in zip(layers, shapes, strict=False)),
             outputs=tuple(prod(shape) for shape in outputs),
@@ -96,14 +95,13 @@ def gradient_operations(task: Task) -> int:
     They are those of the task's own model, whatever it is made of. Uncountable where it has no product that torch has a
     formula for, or where its code does not run while it is watched.
     """
-    products, objective = _Products(), objective_of(task.loss, task.python_path)
+    products, objective = _Products(), objective_of_task(task)
     with torch.random.fork_rng(devices=[]), _without_onednn():
         model = models.build_for(task).train()
         trained = [each.tensor for each in weights.trained(model) if each.is_parameter]
-        labels = torch.zeros(PROBE, dtype=torch.int64)
         try:
             with products, torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
-                loss = objective.loss(model(torch.zeros(PROBE, *task.input_shape)), labels)
+                loss = objective.loss(model, probe(task, PROBE))
                 torch.autograd.grad(loss, trained, materialize_grads=True)
         except Exception as error:
             raise Uncountable(imports.reason(error)) from error

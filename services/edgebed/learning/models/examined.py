@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from edgebed.core.plan import Task, TensorLayout
+from edgebed.core.plan import ArrayForm, Task, TensorLayout, shape_of
 
 FILE = Path(__file__).with_suffix(".jsonl")
 SHAPES = ((1, 8, 8), (1, 28, 28), (3, 32, 32))
@@ -41,17 +41,17 @@ class Examination(msgspec.Struct, frozen=True, array_like=True):
 
 def layout(
     name: str,
-    input_shape: tuple[int, ...],
-    classes: int,
+    inputs: tuple[ArrayForm, ...],
+    outputs: int,
     python_path: Sequence[str] = (),
     sizes: Sequence[tuple[str, int]] = (),
 ) -> tuple[TensorLayout, ...]:
     """Return name and shape of each tensor that training changes; ScenarioError where the model cannot be trained."""
-    if known := _known(name, input_shape, classes, sizes):
+    if known := _known(name, inputs, outputs, sizes):
         return known.layout
     from edgebed.learning.models import registry
 
-    return registry.layout(name, input_shape, classes, python_path, sizes)
+    return registry.layout(name, inputs, outputs, python_path, sizes)
 
 
 def gradient_operations(task: Task) -> int:
@@ -81,15 +81,24 @@ def constant_bytes(task: Task) -> int:
     return footprint.constant_bytes(task)
 
 
+def is_known(task: Task) -> bool:
+    """Whether all is known of the task without torch."""
+    return _known_of(task) is not None
+
+
 def _known_of(task: Task) -> Examination | None:
-    return _known(task.model, task.input_shape, task.classes, task.sizes)
+    if task.objective.name != "classification":
+        return None
+    return _known(task.model, task.inputs, task.outputs, task.sizes)
 
 
 def _known(
-    name: str, input_shape: tuple[int, ...], classes: int, sizes: Sequence[tuple[str, int]]
+    name: str, inputs: tuple[ArrayForm, ...], outputs: int, sizes: Sequence[tuple[str, int]]
 ) -> Examination | None:
-    usual = classes == CLASSES and not sizes
-    return _read().get((name, tuple(input_shape))) if usual else None
+    shape = shape_of(inputs)
+    if outputs != CLASSES or sizes or isinstance(shape, dict) or inputs[0].dtype not in ("uint8", "float32"):
+        return None
+    return _read().get((name, shape))
 
 
 @functools.cache
@@ -103,10 +112,9 @@ def examine(name: str, input_shape: tuple[int, ...]) -> Examination:
     """Build a model and count; ScenarioError where it does not take such inputs."""
     from edgebed.learning.models import anatomy, footprint, registry
 
-    tensors = registry.layout(name, input_shape, CLASSES)
-    task = Task(
-        model=name, input_shape=input_shape, classes=CLASSES, layout=tensors, batch_size=1, gradient_time_s=1.0
-    )  # fmt: skip
+    inputs = (ArrayForm("", input_shape, "float32"),)
+    tensors = registry.layout(name, inputs, CLASSES)
+    task = Task(model=name, inputs=inputs, outputs=CLASSES, layout=tensors, batch_size=1, gradient_time_s=1.0)
     return Examination(
         model=name,
         input_shape=input_shape,

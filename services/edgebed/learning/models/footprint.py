@@ -9,7 +9,9 @@ from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Task
 from edgebed.learning import weights
+from edgebed.learning.inputs import probe
 from edgebed.learning.models import registry as models
+from edgebed.learning.objectives.registry import objective_of_task
 
 BATCH = 2  # one example alone is refused by some layers
 
@@ -28,10 +30,10 @@ def activation_bytes(task: Task) -> int:
         return tensor
 
     with torch.random.fork_rng(devices=[]):
-        model = models.build_for(task)
+        model, objective = models.build_for(task), objective_of_task(task)
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             try:
-                output = model(torch.zeros(BATCH, *task.input_shape))  # holds what was saved: no address comes twice
+                output = objective.loss(model, probe(task, BATCH))  # holds what was saved: no address comes twice
             except Exception as error:  # whatever the user's code raises is the user's to read
                 reason = imports.reason(error)
                 raise ScenarioError(f"{task.model}: the model cannot be trained: {reason}") from error

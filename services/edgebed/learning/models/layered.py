@@ -37,48 +37,48 @@ VGG16_DENSE = 4096
 SIGMOID_DEVIATION = 0.35
 
 
-def four_layer(input_shape: tuple[int, ...], classes: int, width: int = WIDTH, kernel: int = KERNEL) -> nn.Sequential:
+def four_layer(input_shape: tuple[int, ...], outputs: int, width: int = WIDTH, kernel: int = KERNEL) -> nn.Sequential:
     """Convolution and pool; dense, dense; scores."""
     return nn.Sequential(*_convolutions("four-layer", input_shape, (width,), (True,), kernel), *_dense(_flat(
-        input_shape, width, 1), (DENSE, DENSE), classes))  # fmt: skip
+        input_shape, width, 1), (DENSE, DENSE), outputs))  # fmt: skip
 
 
-def eight_layer(input_shape: tuple[int, ...], classes: int, width: int = WIDTH, kernel: int = KERNEL) -> nn.Sequential:
+def eight_layer(input_shape: tuple[int, ...], outputs: int, width: int = WIDTH, kernel: int = KERNEL) -> nn.Sequential:
     """Five convolutions, three of them with a pool; dense, dense; scores."""
     pools = (True, False, True, False, True)
     convolutions = _convolutions("eight-layer", input_shape, (width,) * 5, pools, kernel)
-    return nn.Sequential(*convolutions, *_dense(_flat(input_shape, width, 3), (DENSE, DENSE), classes))
+    return nn.Sequential(*convolutions, *_dense(_flat(input_shape, width, 3), (DENSE, DENSE), outputs))
 
 
-def vgg16(input_shape: tuple[int, ...], classes: int, width: int = WIDTH) -> nn.Sequential:
+def vgg16(input_shape: tuple[int, ...], outputs: int, width: int = WIDTH) -> nn.Sequential:
     """Thirteen convolutions, five of them with a pool; dense, dense; scores. All in proportion to the first width."""
     widths = [width * times for block in VGG16 for times in block]
     pools = [k == len(block) - 1 for block in VGG16 for k in range(len(block))]
     dense = VGG16_DENSE * width // WIDTH
     convolutions = _convolutions("vgg16", input_shape, widths, pools, 3)
-    return nn.Sequential(*convolutions, *_dense(_flat(input_shape, widths[-1], 5), (dense, dense), classes))
+    return nn.Sequential(*convolutions, *_dense(_flat(input_shape, widths[-1], 5), (dense, dense), outputs))
 
 
-def cifar_cnn(input_shape: tuple[int, ...], classes: int) -> nn.Sequential:
+def cifar_cnn(input_shape: tuple[int, ...], outputs: int) -> nn.Sequential:
     """Four convolutions, two of them with a pool; dense; scores."""
-    return _cifar_cnn("cifar-cnn", input_shape, classes, (0.25, 0.25, 0.5))
+    return _cifar_cnn("cifar-cnn", input_shape, outputs, (0.25, 0.25, 0.5))
 
 
-def cifar_cnn_keep(input_shape: tuple[int, ...], classes: int) -> nn.Sequential:
+def cifar_cnn_keep(input_shape: tuple[int, ...], outputs: int) -> nn.Sequential:
     """Four convolutions as in `cifar_cnn`, with dropout as the report's words have it."""
-    return _cifar_cnn("cifar-cnn-keep", input_shape, classes, (0.75, 0.5, 0.75))
+    return _cifar_cnn("cifar-cnn-keep", input_shape, outputs, (0.75, 0.5, 0.75))
 
 
-def sigmoid_200(input_shape: tuple[int, ...], classes: int) -> nn.Sequential:
+def sigmoid_200(input_shape: tuple[int, ...], outputs: int) -> nn.Sequential:
     """Dense with a sigmoid; scores. Weights and biases are of a normal distribution, cut at twice its deviation."""
-    dense = [nn.Linear(math.prod(input_shape), 200), nn.Linear(200, classes)]
+    dense = [nn.Linear(math.prod(input_shape), 200), nn.Linear(200, outputs)]
     for parameter in (parameter for layer in dense for parameter in layer.parameters()):
         nn.init.trunc_normal_(parameter, std=SIGMOID_DEVIATION, a=-2 * SIGMOID_DEVIATION, b=2 * SIGMOID_DEVIATION)
     return nn.Sequential(nn.Sequential(nn.Flatten(), dense[0], nn.Sigmoid()), dense[1])
 
 
 def _cifar_cnn(
-    name: str, input_shape: tuple[int, ...], classes: int, drop: tuple[float, float, float]
+    name: str, input_shape: tuple[int, ...], outputs: int, drop: tuple[float, float, float]
 ) -> nn.Sequential:
     """Make a `cifar_cnn`; `drop` is the share dropped after each pool and after the dense layer."""
     channels = channels_of(name, input_shape)
@@ -89,7 +89,7 @@ def _cifar_cnn(
         nn.Sequential(nn.Conv2d(32, 64, 3, padding="same"), nn.ReLU()),
         nn.Sequential(nn.Conv2d(64, 64, 3, padding="same"), nn.ReLU(), _pool(), nn.Dropout(drop[1])),
         nn.Sequential(nn.Flatten(), nn.Linear(flat, 512), nn.ReLU(), nn.Dropout(drop[2])),
-        nn.Linear(512, classes),
+        nn.Linear(512, outputs),
     )
 
 
@@ -105,13 +105,13 @@ def _convolutions(
     return layers
 
 
-def _dense(flat: int, widths: tuple[int, ...], classes: int) -> list[nn.Module]:
+def _dense(flat: int, widths: tuple[int, ...], outputs: int) -> list[nn.Module]:
     layers: list[nn.Module] = []
     for k, width in enumerate(widths):
         first = [nn.Flatten()] if k == 0 else []
         layers.append(nn.Sequential(*first, nn.Linear(flat, width), nn.BatchNorm1d(width), nn.ReLU()))
         flat = width
-    return [*layers, nn.Linear(flat, classes)]
+    return [*layers, nn.Linear(flat, outputs)]
 
 
 def _pool() -> nn.Module:

@@ -7,7 +7,7 @@
 
 Those whose layers may lie on different devices are in layered.py.
 
-All take other input shapes and numbers of classes. A model is known to the rest of edgebed by its flat vector and the
+All take other input shapes and numbers of outputs. A model is known to the rest of edgebed by its flat vector and the
 `TensorLayout` that cuts it: the parameters that are trained and the buffers that training changes, such as running
 means (weights.py). Frozen parameters and constant buffers are not in it: every node is given them once.
 """
@@ -24,16 +24,18 @@ from torch.nn.parameter import UninitializedParameter
 
 from edgebed.core import chance, imports
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import Task, TensorLayout
+from edgebed.core.plan import ArrayForm, InputShape, Task, TensorLayout, shape_of
 from edgebed.learning import weights
+from edgebed.learning.inputs import drawn_inputs, probe_inputs
 from edgebed.learning.models.layered import LAYERED_MODELS
 from edgebed.learning.models.residual import RESIDUAL_MODELS
+from edgebed.learning.objectives.objective import called
 
 
 def build(
     name: str,
-    input_shape: tuple[int, ...],
-    classes: int,
+    input_shape: InputShape,
+    outputs: int,
     python_path: Sequence[str] = (),
     sizes: Sequence[tuple[str, int]] = (),
     *,
@@ -41,7 +43,7 @@ def build(
 ) -> nn.Module:
     """The model called `name`, with parameters as its author initialises them, drawn from torch's generator.
 
-    A user's function is called with `input_shape`, `classes`, the `sizes`, such as `width`, and `with_weights`, where
+    A user's function is called with `input_shape`, `outputs`, the `sizes`, such as `width`, and `with_weights`, where
     it has parameters of these names. The latter says whether the values of its tensors count; else it may leave out
     what only gives them values, such as reading them from a file.
     ScenarioError if there is no such model, or if it cannot be trained here.
@@ -50,11 +52,15 @@ def build(
         for size, _ in sizes:
             if size not in inspect.signature(MODELS[name]).parameters:
                 raise ScenarioError(f"model: '{name}' has one {size} alone; leave `{size}` out.")
-        return MODELS[name](input_shape, classes, **dict(sizes))
+        if isinstance(input_shape, dict):
+            raise ScenarioError(
+                f"model: '{name}' takes one array of inputs, and the data has {', '.join(input_shape)}."
+            )
+        return MODELS[name](input_shape, outputs, **dict(sizes))
     if not imports.is_import_path(name):
         raise ScenarioError(f"model: '{name}' is unknown; allowed: {', '.join(MODELS)} or package.module:function.")
     function = imports.resolve(name, python_path)
-    offers = {"input_shape": tuple(input_shape), "classes": classes, "with_weights": with_weights}
+    offers = {"input_shape": input_shape, "outputs": outputs, "with_weights": with_weights}
     model = imports.call(name, function, **offers, **dict(sizes))
     _check(name, model)
     assert isinstance(model, nn.Module)
@@ -63,8 +69,8 @@ def build(
 
 def layout(
     name: str,
-    input_shape: tuple[int, ...],
-    classes: int,
+    inputs: tuple[ArrayForm, ...],
+    outputs: int,
     python_path: Sequence[str] = (),
     sizes: Sequence[tuple[str, int]] = (),
 ) -> tuple[TensorLayout, ...]:
@@ -75,11 +81,11 @@ def layout(
     """
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
-        model = build(name, input_shape, classes, python_path, sizes)
-        _try(name, model, input_shape, classes)
+        model = build(name, shape_of(inputs), outputs, python_path, sizes)
+        _try(name, model, inputs)
         found = weights.trained(model)
         try:
-            changing = weights.changed_by_training(model, torch.rand(2, *input_shape))
+            changing = weights.changed_by_training(model, drawn_inputs(inputs, 2))
         except Exception as error:
             raise ScenarioError(f"{name}: the model cannot be trained: {imports.reason(error)}") from error
     for each in changing.values():
@@ -95,22 +101,18 @@ def layout(
     )
 
 
-def _try(name: str, model: nn.Module, input_shape: tuple[int, ...], classes: int) -> None:
-    """Raise ScenarioError unless the model gives scores for inputs of this shape."""
+def _try(name: str, model: nn.Module, inputs: tuple[ArrayForm, ...]) -> None:
+    """Raise ScenarioError unless the model takes such inputs."""
     try:
         with torch.no_grad():
-            output = model.eval()(torch.zeros(2, *input_shape))
+            called(model.eval(), probe_inputs(inputs, 2))
     except Exception as error:
+        pixels = " (uint8 are pixels, given as floats from 0 to 1; give tokens another type, such as int64)"
+        scaled = pixels if any(form.dtype == "uint8" for form in inputs) else ""
         raise ScenarioError(
-            f"{name}: the model does not take inputs of shape {tuple(input_shape)}: {imports.reason(error)}"
+            f"{name}: the model does not take inputs of shape {shape_of(inputs)}{scaled}: "
+            f"{imports.reason(error, model.forward)}"
         ) from error
-    expected = (2, classes)
-    if not isinstance(output, Tensor) or tuple(output.shape) != expected:
-        got = f"shape {tuple(output.shape)}" if isinstance(output, Tensor) else f"a {type(output).__name__}"
-        raise ScenarioError(
-            f"{name}: for two inputs of shape {tuple(input_shape)} the model gives {got}, not one score "
-            f"for each of the {classes} classes, shape {expected}."
-        )
 
 
 def initial_parameters(task: Task, seed: int) -> NDArray[np.float32]:
@@ -133,7 +135,8 @@ def build_for(task: Task, *, with_weights: bool = False) -> nn.Module:
 
     ScenarioError where its tensors are others than when the layout was made.
     """
-    model = build(task.model, task.input_shape, task.classes, task.python_path, task.sizes, with_weights=with_weights)
+    shape = shape_of(task.inputs)
+    model = build(task.model, shape, task.outputs, task.python_path, task.sizes, with_weights=with_weights)
     weights.hold_constant(model, {tensor.name for tensor in task.layout if tensor.is_buffer})
     found = [(each.name, tuple(each.tensor.shape)) for each in weights.trained(model)]
     if found != [(tensor.name, tensor.shape) for tensor in task.layout]:
@@ -156,7 +159,7 @@ class ChannelsLast(nn.Module):
         return images.clone(memory_format=torch.channels_last)
 
 
-def _cnn(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+def _cnn(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
     if len(input_shape) != 3:
         raise ScenarioError(f"model: 'cnn' needs images of shape (channels, height, width), not {tuple(input_shape)}.")
     channels, height, width = input_shape
@@ -173,7 +176,7 @@ def _cnn(input_shape: tuple[int, ...], classes: int) -> nn.Module:
         nn.Flatten(),
         nn.Linear(flat, 128),
         nn.ReLU(),
-        nn.Linear(128, classes),
+        nn.Linear(128, outputs),
     )
     for parameter in model.parameters():
         if parameter.ndim > 1:
@@ -183,23 +186,23 @@ def _cnn(input_shape: tuple[int, ...], classes: int) -> nn.Module:
     return model
 
 
-def _mlp(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+def _mlp(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(
         nn.Flatten(),
         nn.Linear(math.prod(input_shape), 128),
         nn.ReLU(),
         nn.Linear(128, 64),
         nn.ReLU(),
-        nn.Linear(64, classes),
+        nn.Linear(64, outputs),
     )
 
 
-def _small(input_shape: tuple[int, ...], classes: int) -> nn.Module:
+def _small(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
     return nn.Sequential(
         nn.Flatten(),
         nn.Linear(math.prod(input_shape), 64),
         nn.ReLU(),
-        nn.Linear(64, classes),
+        nn.Linear(64, outputs),
     )
 
 

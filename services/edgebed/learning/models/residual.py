@@ -51,37 +51,37 @@ class Thinned(nn.Module):
         return F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, 0, self.more))
 
 
-def resnet18(input_shape: tuple[int, ...], classes: int, width: int = WIDTH) -> nn.Sequential:
+def resnet18(input_shape: tuple[int, ...], outputs: int, width: int = WIDTH) -> nn.Sequential:
     """ResNet-18 of basic blocks, for small images."""
-    return _resnet("resnet18", input_shape, classes, width, small=True)
+    return _resnet("resnet18", input_shape, outputs, width, small=True)
 
 
-def resnet18_imagenet(input_shape: tuple[int, ...], classes: int, width: int = WIDTH) -> nn.Sequential:
+def resnet18_imagenet(input_shape: tuple[int, ...], outputs: int, width: int = WIDTH) -> nn.Sequential:
     """ResNet-18 of basic blocks, with the stem for large images."""
-    return _resnet("resnet18", input_shape, classes, width, small=False)
+    return _resnet("resnet18", input_shape, outputs, width, small=False)
 
 
-def resnet50(input_shape: tuple[int, ...], classes: int, width: int = WIDTH) -> nn.Sequential:
+def resnet50(input_shape: tuple[int, ...], outputs: int, width: int = WIDTH) -> nn.Sequential:
     """ResNet-50 of bottlenecks, for small images."""
-    return _resnet("resnet50", input_shape, classes, width, small=True)
+    return _resnet("resnet50", input_shape, outputs, width, small=True)
 
 
-def resnet50_imagenet(input_shape: tuple[int, ...], classes: int, width: int = WIDTH) -> nn.Sequential:
+def resnet50_imagenet(input_shape: tuple[int, ...], outputs: int, width: int = WIDTH) -> nn.Sequential:
     """ResNet-50 of bottlenecks, with the stem for large images."""
-    return _resnet("resnet50", input_shape, classes, width, small=False)
+    return _resnet("resnet50", input_shape, outputs, width, small=False)
 
 
-def resnet8(input_shape: tuple[int, ...], classes: int, width: int = SMALL_WIDTH) -> nn.Sequential:
+def resnet8(input_shape: tuple[int, ...], outputs: int, width: int = SMALL_WIDTH) -> nn.Sequential:
     """Residual network of three stages of one block."""
-    return _small("resnet8", input_shape, classes, width, 1)
+    return _small("resnet8", input_shape, outputs, width, 1)
 
 
-def resnet20(input_shape: tuple[int, ...], classes: int, width: int = SMALL_WIDTH) -> nn.Sequential:
+def resnet20(input_shape: tuple[int, ...], outputs: int, width: int = SMALL_WIDTH) -> nn.Sequential:
     """Residual network of three stages of three blocks."""
-    return _small("resnet20", input_shape, classes, width, 3)
+    return _small("resnet20", input_shape, outputs, width, 3)
 
 
-def _resnet(name: str, input_shape: tuple[int, ...], classes: int, width: int, *, small: bool) -> nn.Sequential:
+def _resnet(name: str, input_shape: tuple[int, ...], outputs: int, width: int, *, small: bool) -> nn.Sequential:
     channels = channels_of(name, input_shape)
     stem = (
         nn.Sequential(*_normalised(channels, width, 3), nn.ReLU())
@@ -101,10 +101,10 @@ def _resnet(name: str, input_shape: tuple[int, ...], classes: int, width: int, *
                 Block(inner, nn.Identity() if plain else nn.Sequential(*_normalised(before, after, 1, stride)))
             )
             before = after
-    return nn.Sequential(stem, *blocks, _head(before, classes))
+    return nn.Sequential(stem, *blocks, _head(before, outputs))
 
 
-def _small(name: str, input_shape: tuple[int, ...], classes: int, width: int, count: int) -> nn.Sequential:
+def _small(name: str, input_shape: tuple[int, ...], outputs: int, width: int, count: int) -> nn.Sequential:
     stem = nn.Sequential(*_normalised(channels_of(name, input_shape), width, 3), nn.ReLU())
     blocks: list[nn.Module] = []
     before = width
@@ -114,7 +114,7 @@ def _small(name: str, input_shape: tuple[int, ...], classes: int, width: int, co
             stride = 2 if stage and k == 0 else 1
             blocks.append(Block(_basic(before, after, stride), Thinned(after - before, stride)))
             before = after
-    return nn.Sequential(stem, *blocks, _head(before, classes))
+    return nn.Sequential(stem, *blocks, _head(before, outputs))
 
 
 def _basic(before: int, after: int, stride: int) -> nn.Sequential:
@@ -137,8 +137,8 @@ def _normalised(before: int, after: int, kernel: int, stride: int = 1) -> Iterat
     yield nn.BatchNorm2d(after)
 
 
-def _head(before: int, classes: int) -> nn.Sequential:
-    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes))
+def _head(before: int, outputs: int) -> nn.Sequential:
+    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, outputs))
 
 
 RESIDUAL_MODELS = {

@@ -1,23 +1,29 @@
 """The objectives that a task may have by name, or the user's own by import path."""
 
-import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import is_dataclass
 
 import msgspec
 
-from edgebed.algorithms.custom import watched_class
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import MEASURES
-from edgebed.core.plan import Plan
+from edgebed.core.plan import Part, Plan, Task
 from edgebed.core.quantities import largest_share
-from edgebed.learning.objectives.classification import ACCURACY, CrossEntropy, Squared
-from edgebed.learning.objectives.objective import Objective
+from edgebed.learning.objectives.classification import ACCURACY, Classification
+from edgebed.learning.objectives.multi_label import MultiLabel
+from edgebed.learning.objectives.next_token import NextToken
+from edgebed.learning.objectives.objective import Objective, Supervised
+from edgebed.learning.objectives.regression import Regression
 
-OBJECTIVES: dict[str, type[Objective]] = {"cross-entropy": CrossEntropy, "squared": Squared}
+OBJECTIVES: dict[str, type[Objective]] = {
+    "classification": Classification,
+    "multi-label": MultiLabel,
+    "regression": Regression,
+    "next-token": NextToken,
+}
 MEASURE_NAME = r"[a-z][a-z0-9_]{0,39}"
 TAKEN = frozenset(
     (
@@ -27,23 +33,68 @@ TAKEN = frozenset(
     )
 )
 """Names of what stands beside a task's measures in tables, in `stop` and `sweep`, and in a summary."""
+ASKED = (
+    "a Supervised has loss_of(self, outputs, targets) and sums_of(self, outputs, targets), any other Objective "
+    "loss(self, model, batch) and sums(self, model, batch)"
+)
 
 
-def objective_of(name: str, python_path: Sequence[str] = ()) -> Objective:
-    """Return the objective of that name, or of the user's own class; ScenarioError where it is none."""
+def class_of(name: str, python_path: Sequence[str] = ()) -> type[Objective]:
+    """Return the objective of that name, or the user's own class; ScenarioError where it is none."""
     if name in OBJECTIVES:
-        return OBJECTIVES[name]()
+        return OBJECTIVES[name]
     found = imports.resolve(name, python_path)
+    at = imports.begins(found)
     if not (isinstance(found, type) and issubclass(found, Objective)):
+        raise ScenarioError(f"{name}: no objective; derive a class from edgebed.Supervised or edgebed.Objective{at}")
+    if missing := sorted(getattr(found, "__abstractmethods__", ())):
+        raise ScenarioError(f"{name}: it has no {' and no '.join(missing)}; {ASKED}{at}")
+    if not isinstance(found.Config, type) or not is_dataclass(found.Config):
         raise ScenarioError(
-            f"{name}: no objective; derive a class from {Objective.__module__}.{Objective.__qualname__}"
+            f"{name}: its Config is no dataclass; write @dataclass(frozen=True, kw_only=True) above{at}"
         )
-    _check_declared(name, getattr(found, "measures", ()))
-    own = imports.call(
-        name, watched_class("objective", name, found, {"loss": _wrong_loss, "measured": _wrong_measured})
-    )
-    assert isinstance(own, Objective)
-    return own
+    if problem := _wrong_measures(getattr(found, "measures", ())):
+        raise ScenarioError(f"{name}: {problem}{at}")
+    return found
+
+
+def objective_of(part: Part, python_path: Sequence[str] = ()) -> Objective:
+    """Return the objective with its settings; ScenarioError where there is none, or a setting is wrong."""
+    found = class_of(part.name, python_path)
+    try:
+        config = msgspec.convert(part.settings, found.Config)
+    except ValueError as error:
+        raise ScenarioError(f"{part.name}: {error}") from error
+    made = imports.call(part.name, found, config=config)
+    assert isinstance(made, Objective)
+    return made
+
+
+def objective_of_task(task: Task) -> Objective:
+    """Return the task's objective."""
+    return objective_of(task.objective, task.python_path)
+
+
+def supervised(task: Task) -> Supervised:
+    """Return the task's objective, for a model in layers; ScenarioError where it needs the whole model."""
+    found = objective_of_task(task)
+    if not isinstance(found, Supervised):
+        raise ScenarioError(
+            f"{task.objective.name}: its loss needs the whole model, whose layers lie on several nodes here; derive it "
+            f"from {Supervised.__module__}.{Supervised.__qualname__}"
+        )
+    return found
+
+
+def declared(names: Iterable[str]) -> tuple[TaskMeasure, ...]:
+    """Return the measures of these names as built-in objectives declare them, e.g. for a journal without its plan."""
+    known = {each.name: each for objective in reversed(OBJECTIVES.values()) for each in objective.measures}
+    return tuple(known.get(name) or TaskMeasure(name=name) for name in names) or Classification.measures
+
+
+def all_declared() -> tuple[TaskMeasure, ...]:
+    """Return the measures of all built-in objectives, each once."""
+    return declared(dict.fromkeys(each.name for objective in OBJECTIVES.values() for each in objective.measures))
 
 
 def most_frequent_class(plan: Plan) -> tuple[int, float] | None:
@@ -56,56 +107,19 @@ def most_frequent_class(plan: Plan) -> tuple[int, float] | None:
     return largest_share(plan.evaluator.label_counts) if is_share_of_hits else None
 
 
-def _check_declared(name: str, measures: Any) -> None:
-    """ScenarioError unless these are measures that a task can have."""
+def _wrong_measures(measures: object) -> str:
+    """Say what is wrong with the measures that an objective declares; "" if nothing is."""
     if not isinstance(measures, tuple) or not measures or not all(isinstance(each, TaskMeasure) for each in measures):
-        raise ScenarioError(f"{name}: it declares no `measures`; give a tuple of TaskMeasure, the headline first")
+        declared = f"`measures` is {measures!r}" if measures else "it declares no `measures`"
+        return f'{declared}; give a tuple of TaskMeasure, the headline first: measures = (TaskMeasure("mae"),)'
+    names = [each.name for each in measures]
     for each in measures:
         try:
-            msgspec.convert(msgspec.structs.asdict(each), TaskMeasure)
+            msgspec.convert(msgspec.to_builtins(each), TaskMeasure)
         except msgspec.ValidationError as error:
-            raise ScenarioError(f"{name}: no measure: TaskMeasure(name={each.name!r}): {error}") from error
-    names = [each.name for each in measures]
-    for each in names:
-        if not re.fullmatch(MEASURE_NAME, each) or each in TAKEN or names.count(each) > 1:
-            raise ScenarioError(
-                f"{name}: no name of a measure: '{each}'; lower-case letters, digits and _, a letter first, each once, "
-                f"and none of {', '.join(sorted(TAKEN))}"
-            )
-
-
-def _wrong_loss(result: Any, _: Objective, outputs: Any, labels: Any) -> str:
-    if not _is_number(result) or not hasattr(result, "requires_grad"):
-        return f"returned {_shown(result)}, not a tensor of one number"
-    is_followed = result.requires_grad or not outputs.requires_grad
-    return "" if is_followed else "returned a tensor that does not follow from the outputs, so nothing could be learnt"
-
-
-def _wrong_measured(result: Any, own: Objective, *_: Any) -> str:
-    names = [each.name for each in own.measures]
-    if not isinstance(result, dict) or sorted(map(str, result)) != sorted(names):
-        said = ", ".join(map(str, result)) or "nothing" if isinstance(result, dict) else _shown(result)
-        return f"returned {said}, not a sum and its weight for each of {', '.join(names)}, which `measures` declares"
-    for name, found in result.items():
-        if not isinstance(found, tuple | list) or len(found) != 2 or not all(map(_is_number, found)):
-            return f"returned {_shown(found)} as {name}, not a sum and its weight, e.g. (hits.sum(), len(labels))"
-        if not 0.0 <= float(found[1]) < math.inf:
-            return f"returned {float(found[1]):g} as the weight of {name}; it is the number of examples, or 0 and more"
+            return f"the measure {each.name!r}: {error}; unit is 'number' or 'share', better is 'less' or 'more'"
+        if not re.fullmatch(MEASURE_NAME, each.name):
+            return f"no name of a measure: {each.name!r}; lower-case letters, digits and _, a letter first, at most 40"
+        if each.name in TAKEN or names.count(each.name) > 1:
+            return f"the measure '{each.name}' has the name of another column or measure; give it one of its own"
     return ""
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) or math.prod(getattr(value, "shape", (0,))) == 1
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_shown, value))})"
-    shape = getattr(value, "shape", None)
-    return f"{type(value).__name__} {'' if shape is None else tuple(shape)}".strip()
-
-
-def declared(names: Iterable[str]) -> tuple[TaskMeasure, ...]:
-    """Return the measures of these names as built-in objectives declare them, e.g. for a journal without its plan."""
-    known = {each.name: each for objective in OBJECTIVES.values() for each in objective.measures}
-    return tuple(known.get(name) or TaskMeasure(name=name) for name in names) or CrossEntropy.measures

@@ -10,16 +10,18 @@ from dataclasses import replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.algorithms.registry import configure, rule_of
 from edgebed.core import chance
+from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Method, NodePlan, Task, TensorLayout
 from edgebed.learning import torch_device, weights
+from edgebed.learning.inputs import probe
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.layers import joined, layers_of
-from edgebed.learning.objectives.registry import objective_of
+from edgebed.learning.objectives.registry import supervised
 from edgebed.learning.optimizers import Optimizer, optimizer
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
 from edgebed.learning.shards.module_networks import ModuleNetworks
@@ -35,13 +37,21 @@ def task_layers(task: Task) -> list[nn.Sequential]:
 
 def shapes_of(task: Task, layers: Sequence[nn.Sequential]) -> list[tuple[int, ...]]:
     """Return the shape of one input, and of what each layer makes of it."""
-    shapes = [task.input_shape]
-    x = torch.zeros(PROBE, *task.input_shape)
+    x = sole_input(task)
+    shapes = [tuple(x.shape[1:])]
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         for layer in layers:
             x = layer.eval()(x)
             shapes.append(tuple(x.shape[1:]))
     return shapes
+
+
+def sole_input(task: Task) -> Tensor:
+    """Return examples of zeros as the first layer is given them; ScenarioError where there are several arrays."""
+    inputs = probe(task, PROBE).inputs
+    if isinstance(inputs, dict):
+        raise ScenarioError(f"a model in layers takes one array of inputs, and the data has {', '.join(inputs)}")
+    return inputs
 
 
 def optimizer_of(method: Method) -> Optimizer:
@@ -80,11 +90,11 @@ def shard_network(
     head = input_module = None
     if rule.source == "head" and shard.above:
         with _drawn(plan, "head", shard.end):
-            head = LocalHead(shapes[shard.end], task.classes)
+            head = LocalHead(shapes[shard.end], task.outputs)
     if rule.synthetic_inputs and shard.below:
         with _drawn(plan, "input-module", shard.first):
             hidden = getattr(configure("learning", method.parts["learning"]), "input_hidden", None)
-            input_module = InputModule(task.input_shape, shapes[shard.first], hidden=hidden)
+            input_module = InputModule(shapes[0], shapes[shard.first], hidden=hidden)
     every = rule.stride(is_first=not shard.below)
     own = joined(layers[shard.first : shard.end])
     if constants is not None:
@@ -92,7 +102,7 @@ def shard_network(
     return ShardNetwork(
         own,
         replace(optimizer_of(method), every=every, is_frozen=shard.frozen),
-        objective=objective_of(task.loss, task.python_path),
+        objective=supervised(task),
         gradient_module=gradient_module(plan, shard.end, shapes[shard.end]) if has_module else None,
         head=head,
         input_module=input_module,
@@ -118,7 +128,7 @@ def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> Gradien
     with _drawn(plan, "gradient-module", end):
         return GradientModule(
             shape,
-            plan.task.classes,
+            plan.task.outputs,
             **of_modules(vars(config)),
         )
 

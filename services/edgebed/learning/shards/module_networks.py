@@ -1,13 +1,14 @@
 """All gradient modules of a model on one node, by the shard that each belongs to."""
 
 from collections.abc import Mapping
+from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.learning import torch_device
+from edgebed.learning.inputs import targets_of
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shards.gradient_modules import GradientModule
 from edgebed.learning.shards.predictor import Floats, Predictor
@@ -25,11 +26,11 @@ class ModuleNetworks:
         self.predictors = {owner: Predictor(module, optimizer, device) for owner, module in modules.items()}
         self._beginning = [each.trained.weights() for each in self.predictors.values()]
 
-    def predict(self, owner: str, at: BatchPart, outputs: Floats, labels: NDArray[np.int64]) -> Floats:
-        """(B, ...) outputs of the owner's layers, (B,) labels -> the gradient of the mean loss there, as predicted."""
+    def predict(self, owner: str, at: BatchPart, outputs: Floats, targets: Mapping[str, NDArray[Any]]) -> Floats:
+        """(B, ...) outputs of the owner's layers, and targets -> the gradient of the mean loss there, as predicted."""
         predictor = self.predictors[owner]
         device = predictor.trained.device
-        predictor.see(at, torch_device.own_tensor(outputs, device), torch.from_numpy(labels).to(device))
+        predictor.see(at, torch_device.own_tensor(outputs, device), targets_of(targets, device))
         return predictor.predict(at)
 
     def teach(self, owner: str, at: BatchPart, target: Floats) -> float:

@@ -12,8 +12,9 @@ be cut into micro-batches, each with a graph of its own; their gradients add up.
 Shapes: B examples of a (micro-)batch; the inputs and outputs of a shard are (B, ...).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -23,8 +24,9 @@ from torch import Tensor, nn
 from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.core.plan import TensorLayout
 from edgebed.learning import torch_device
-from edgebed.learning.objectives.classification import CrossEntropy
-from edgebed.learning.objectives.objective import Objective
+from edgebed.learning.inputs import targets_of
+from edgebed.learning.objectives.classification import Classification
+from edgebed.learning.objectives.objective import Supervised
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
 from edgebed.learning.shards.predictor import Predictor
@@ -40,7 +42,7 @@ class ForwardPass:
     inputs: Tensor
     """(B, ...) inputs, a leaf of the graph."""
     outputs: Tensor
-    labels: Tensor
+    targets: Tensor | dict[str, Tensor]
     parameters: tuple[Tensor, ...]
     """Parameters that the pass was made with."""
 
@@ -53,7 +55,7 @@ class ShardNetwork:
         layers: nn.Sequential,
         optimizer: Optimizer,
         *,
-        objective: Objective = CrossEntropy(),  # noqa: B008 # it has no state
+        objective: Supervised = Classification(),  # noqa: B008 # it has no state
         gradient_module: GradientModule | None = None,
         head: LocalHead | None = None,
         input_module: InputModule | None = None,
@@ -91,16 +93,15 @@ class ShardNetwork:
         parts = (self.layers, self.predictor.trained if self.predictor else None, self.head, self.input_module)
         return tuple(part for part in parts if part is not None)
 
-    def forward(self, at: BatchPart, inputs: Floats, labels: NDArray[np.int64]) -> Floats:
-        """(B, ...) inputs, (B,) labels -> (B, ...) outputs; what `backward` needs is remembered."""
+    def forward(self, at: BatchPart, inputs: Floats, targets: Mapping[str, NDArray[Any]]) -> Floats:
+        """(B, ...) inputs and targets -> (B, ...) outputs; what `backward` needs is remembered."""
         x = torch_device.own_tensor(inputs, self.device).requires_grad_()
         torch_device.seed(self.device, self.key(at))
         outputs = self.layers(x)
-        self.passes[at] = ForwardPass(
-            x, outputs, torch.from_numpy(labels).to(self.device), tuple(self.layers.parameters)
-        )
+        given = targets_of(targets, self.device)
+        self.passes[at] = ForwardPass(x, outputs, given, tuple(self.layers.parameters))
         if self.predictor:
-            self.predictor.see(at, outputs.detach(), self.passes[at].labels)
+            self.predictor.see(at, outputs.detach(), given)
         return torch_device.to_numpy(outputs)
 
     def final_gradient(self, at: BatchPart, share: float = 1.0) -> tuple[Floats, float]:
@@ -110,7 +111,7 @@ class ShardNetwork:
         """
         passed = self.passes[at]
         scores = passed.outputs.detach().requires_grad_()
-        loss = share * self.objective.loss(scores, passed.labels)
+        loss = share * self.objective.loss_of(scores, passed.targets)
         (gradient,) = torch.autograd.grad(loss, scores)
         return torch_device.to_numpy(gradient), loss.item()
 
@@ -142,7 +143,7 @@ class ShardNetwork:
         assert self.head is not None
         passed = self.passes[at]
         outputs = passed.outputs.detach().requires_grad_()
-        loss = self.objective.loss(self.head(outputs), passed.labels)
+        loss = self.objective.loss_of(self.head(outputs), passed.targets)
         gradient, *gradients = torch.autograd.grad(loss, [outputs, *self.head.parameters])
         self.head.step(gradients)
         return torch_device.to_numpy(gradient), loss.item()

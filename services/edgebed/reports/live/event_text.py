@@ -97,7 +97,7 @@ def _evaluated(record: records.Evaluated) -> str:
     which = "final evaluation" if record.final else "evaluation"
     return _listed(
         f"{which} of update {record.version:,}",
-        *(each.told(record.measured.get(each.name)) for each in declared(record.sums)),
+        *(each.told(record.measured.get(each.name)) for each in declared(record.measured)),
     )
 
 

@@ -151,7 +151,7 @@ def describe_plan(
         nodes=tuple(_row(node, needs.get(node.node)) for node in plan.nodes),
         num_workers=len(plan.workers()),
         examples=sum(node.num_examples for node in (plan.workers() if plan.pushes else plan.workers()[:1])),
-        examples_total=len(planned.data.train_y),
+        examples_total=len(planned.data.train),
         parameters=sum(sizes),
         model_bytes=4 * sum(sizes),
         push_entries=entries,

@@ -277,7 +277,7 @@ def sweep(
     points = read_points(
         _kept(scenario, sets, folder) if isinstance(scenario, Mapping) else scenario_file(scenario), sets
     )
-    refuse_objects(points.scenario, ("model", "loss", "data"), WHY_NO_OBJECTS)
+    refuse_objects(points.scenario, ("model", "objective", "data"), WHY_NO_OBJECTS)
     charts = make_folder(folder, points.scenario.name)  # before hours of training, not after
     keep = run_options.resume or not run_options.run
     costs, cells = measured(points, charts / COSTS, run_options.tell, keep=keep, measure=run_options.run)
@@ -296,7 +296,7 @@ def _kept(scenario: Mapping[str, Any], sets: Sequence[str], folder: Path) -> Pat
     ScenarioError where it is wrong, and where it is only as a file, in whose folder its names of files are looked for.
     """
     loaded = load_scenario(scenario, sets)
-    refuse_objects(loaded, ("model", "loss", "data"), WHY_NO_OBJECTS)
+    refuse_objects(loaded, ("model", "objective", "data"), WHY_NO_OBJECTS)
     path = make_folder(folder, loaded.name) / KEPT
     write_atomically(path, yaml_text(from_plain(scenario, Place("")).plain()).encode(), "--output")
     try:

@@ -6,8 +6,8 @@ one job done at a time, and asks for the state where it is to be stored.
 Shapes: B examples of a (micro-)batch; s entries of a state, w of the weights.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -20,9 +20,16 @@ from edgebed.wire.messages import Tensor
 from edgebed.wire.tensors import Buffer, encode_exchanged
 
 Floats = NDArray[np.float32]
-Examples = Floats | NDArray[np.uint8]
+Given = NDArray[Any]
+"""(B, ...) examples as the model is given them: floats, or whole numbers such as tokens."""
+Targets = Mapping[str, NDArray[Any]]
+"""(N, ...) targets of examples, by name."""
 Exchange = Callable[[Floats], Exchanged]
 """Function that says what is sent of an array."""
+
+
+def _of(targets: Targets, batch: NDArray[np.int64]) -> Targets:
+    return {name: array[batch] for name, array in targets.items()}
 
 
 def whole(array: Floats) -> Exchanged:
@@ -207,9 +214,9 @@ class Networks(Protocol):
     def input_module(self) -> object: ...
     @property
     def layout(self) -> Layout: ...
-    def forward(self, at: BatchPart, inputs: Floats, labels: NDArray[np.int64]) -> Floats: ...
-    def synthetic_inputs(self, x: Floats) -> Floats: ...
-    def teach_inputs(self, x: Floats, target: Floats) -> float: ...
+    def forward(self, at: BatchPart, inputs: Given, targets: Targets) -> Floats: ...
+    def synthetic_inputs(self, x: Given) -> Floats: ...
+    def teach_inputs(self, x: Given, target: Floats) -> float: ...
     def final_gradient(self, at: BatchPart, share: float = 1.0) -> tuple[Floats, float]: ...
     def synthetic_gradient(self, at: BatchPart) -> Floats: ...
     def head_gradient(self, at: BatchPart) -> tuple[Floats, float]: ...
@@ -231,13 +238,13 @@ class ShardWork:
         self,
         networks: Networks,
         rule: Rule,
-        x: Examples | None,
-        y: NDArray[np.integer],
+        x: NDArray[Any] | None,
+        targets: Targets,
         clock: Callable[[], float] = lambda: 0.0,
         exchange: Exchange = whole,
-        prepare: Callable[[Examples], Floats] = lambda x: x.astype(np.float32),
+        prepare: Callable[[NDArray[Any]], Given] = lambda x: x.astype(np.float32),
     ) -> None:
-        """`x` are the training inputs, for the first shard and where inputs are predicted; `y` the labels, for all.
+        """`x` are the training inputs, for the first shard and where inputs are predicted; `targets` are for all.
 
         `exchange` says what is sent of an array, and `prepare` what the model is given of examples.
         """
@@ -246,7 +253,7 @@ class ShardWork:
         self.rule = rule
         self.x = x
         self.prepare = prepare
-        self.y = y.astype(np.int64)
+        self.targets = targets
         self.clock = clock
 
     def run(self, job: ShardJob) -> ShardResult:
@@ -275,22 +282,22 @@ class ShardWork:
         inputs = self._inputs(job.batch) if job.inputs is None else job.inputs
         if job.forgets is not None:
             self.networks.forget(job.forgets)
-        outputs = self.networks.forward(job.at, inputs, self.y[job.batch])
+        outputs = self.networks.forward(job.at, inputs, _of(self.targets, job.batch))
         tensor, frames = encode_exchanged("h", self.exchange(outputs))
         not_finite = None if all_finite(outputs) else self._first_not_finite(inputs)
         return ForwardResult(job.at, tensor, frames, self.clock() - started_s, not_finite)
 
-    def _first_not_finite(self, inputs: Floats) -> NotFinite:
+    def _first_not_finite(self, inputs: Given) -> NotFinite:
         """Return what made (B, ...) outputs that are not finite."""
         of_weights = first_given(self.networks.layout, self.networks.weights())
         return of_weights or NotFinite("outputs" if all_finite(inputs) else "inputs")
 
-    def _inputs(self, batch: NDArray[np.int64]) -> Floats:
+    def _inputs(self, batch: NDArray[np.int64]) -> Given:
         """Return the examples themselves; or, where a module does that, the inputs predicted to come from below."""
         examples = self._examples(batch)
         return self.networks.synthetic_inputs(examples) if self.networks.input_module else examples
 
-    def _examples(self, batch: NDArray[np.int64]) -> Floats:
+    def _examples(self, batch: NDArray[np.int64]) -> Given:
         """(B,) positions -> (B, ...) as the model is given them."""
         assert self.x is not None, "this shard has no examples"
         return self.prepare(self.x[batch])
@@ -345,7 +352,7 @@ class ShardWork:
 class Modules(Protocol):
     """Modules of all shards, as this module uses them; see learning/shards/module_networks.py."""
 
-    def predict(self, owner: str, at: BatchPart, outputs: Floats, labels: NDArray[np.int64]) -> Floats: ...
+    def predict(self, owner: str, at: BatchPart, outputs: Floats, targets: Targets) -> Floats: ...
     def teach(self, owner: str, at: BatchPart, target: Floats) -> float: ...
     def state(self) -> Floats: ...
     def begin(self, weights: Floats) -> None: ...
@@ -358,21 +365,21 @@ class ModuleWork:
     def __init__(
         self,
         networks: Modules,
-        y: NDArray[np.integer],
+        targets: Targets,
         clock: Callable[[], float] = lambda: 0.0,
         exchange: Exchange = whole,
     ) -> None:
-        """`y` are the labels of the training data; `exchange` says what is sent of an array."""
+        """`targets` are those of the training data; `exchange` says what is sent of an array."""
         self.exchange = exchange
         self.networks = networks
-        self.y = y.astype(np.int64)
+        self.targets = targets
         self.clock = clock
 
     def run(self, job: ShardJob) -> ShardResult:
         """Return the result of `job`, which depends on the jobs before."""
         started_s = self.clock()
         if isinstance(job, PredictJob):
-            predicted = self.networks.predict(job.owner, job.at, job.outputs, self.y[job.batch])
+            predicted = self.networks.predict(job.owner, job.at, job.outputs, _of(self.targets, job.batch))
             tensor, frames = encode_exchanged("gradient", self.exchange(predicted))
             return PredictResult(job.owner, job.at, tensor, frames, self.clock() - started_s)
         if isinstance(job, HostTeachJob):

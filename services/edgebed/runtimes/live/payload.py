@@ -37,10 +37,9 @@ def payload_of(
             elif state is not None:
                 arrays["state"] = state
         elif node.role == "evaluator":
-            arrays = {"x": data.test_x, "y": data.test_y}
+            arrays = data.test.named()
         else:
-            x, y = planned.examples(node)
-            arrays = {"x": x, "y": y}
+            arrays = planned.examples(node).named()
         if (constants := beginning.constants(node)).size:
             arrays["constants"] = constants
         encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]

@@ -23,8 +23,8 @@ def jobs_of(planned: PlannedTrial, beginning: Beginning, device: str = "cpu") ->
     data, plan = planned.data, planned.plan
     works: dict[str, JobRunner] = {}
     constants = beginning.constants(plan.node(EVALUATOR))
-    trained = Network(plan.nodes[0].task, data.train_x, data.train_y, constants, device)
-    tested = Network(plan.nodes[0].task, data.test_x, data.test_y, constants, device)
+    trained = Network(plan.nodes[0].task, data.train, constants, device)
+    tested = Network(plan.nodes[0].task, data.test, constants, device)
 
     class Part:
         """The network as one node sees it."""

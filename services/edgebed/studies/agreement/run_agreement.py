@@ -73,7 +73,7 @@ def run_all(
     loaded = load_scenario(scenario, set)
     if executor is not None:
         refuse_objects(
-            loaded, ("model", "loss", "data"), "runs that are made at the same time are programs of their own"
+            loaded, ("model", "objective", "data"), "runs that are made at the same time are programs of their own"
         )
     for runtime in runtimes:
         options = Options(runtime=runtime, emulation=emulation, trace=False, force=force)

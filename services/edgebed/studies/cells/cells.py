@@ -14,7 +14,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.package import SHIPPED
 from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime
-from edgebed.learning.data_sets.registry import DataSet
+from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.choices import Interval, write_interval
 from edgebed.scenario.load import load_scenario, written_trial

@@ -9,14 +9,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from edgebed.core.host import facts
-from edgebed.core.plan import Task
+from edgebed.core.plan import ArrayForm, Task
 from edgebed.core.planned.device_core import Core
 from edgebed.core.quantities import ms_text, operations_text
 from edgebed.core.units import format_duration, format_memory, format_speed
+from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.anatomy import gradient_operations
 from edgebed.learning.network import Network
@@ -68,31 +69,32 @@ def measure_machine(say: Callable[[str], None] = lambda _: None) -> Fitted:
     rows, rng = [], np.random.default_rng(0)
     for model, data, batch_size in TRIED:
         shape = IMAGES[data]
-        layout = models.layout(model, shape, CLASSES)
+        inputs = (ArrayForm("", shape, "float32"),)
+        layout = models.layout(model, inputs, CLASSES)
         task = Task(
-            model=model, input_shape=shape, classes=CLASSES, layout=layout, batch_size=batch_size, gradient_time_s=1.0
+            model=model, inputs=inputs, outputs=CLASSES, layout=layout, batch_size=batch_size, gradient_time_s=1.0
         )
         say(f"{model}, mini-batches of {batch_size} …")
         x, y = rng.random((batch_size, *shape), np.float32), rng.integers(0, CLASSES, batch_size)
-        rows.append(measure(task, x, y))
+        rows.append(measure(task, Examples({"": x}, {"": y})))
     return Fitted(fit(rows), tuple(rows))
 
 
 def measure_trials(trials: Sequence[PlannedTrial]) -> list[Measured]:
     """Gradients of the models that these trials train, each model and batch once, with their data."""
-    found: dict[tuple[str, object, int, str], Measured] = {}
+    found: dict[bytes, Measured] = {}
     for trial in trials:
         task = trial.plan.nodes[0].task
-        key = (task.model, task.layout, task.batch_size, task.loss)
+        key = msgspec.json.encode((task.model, task.inputs, task.layout, task.batch_size, task.objective))
         if key not in found:
-            found[key] = measure(task, trial.data.train_x[: task.batch_size], trial.data.train_y[: task.batch_size])
+            found[key] = measure(task, trial.data.train.take(slice(0, task.batch_size)))
     return list(found.values())
 
 
-def measure(task: Task, x: NDArray[np.uint8] | NDArray[np.float32], y: NDArray[np.integer]) -> Measured:
+def measure(task: Task, examples: Examples) -> Measured:
     """The gradient of a mini-batch. Uncountable where its operations cannot be counted."""
     flop = gradient_operations(task)
-    network, theta, batch = Network(task, x, y), models.initial_parameters(task, 0), np.arange(len(y))
+    network, theta, batch = Network(task, examples), models.initial_parameters(task, 0), np.arange(len(examples))
     taken_s: list[float] = []
     began_s = time.monotonic()
     while len(taken_s) < WARM_UP + GRADIENTS_MIN or (

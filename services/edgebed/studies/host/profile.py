@@ -8,25 +8,26 @@ Shapes: B examples of a mini-batch.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
 import zmq
 from numpy.typing import NDArray
 from torch import nn
 
 from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.algorithms.registry import exchange_of, rule_of
+from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Method, Task
 from edgebed.core.units import format_duration, format_memory
 from edgebed.learning.allocator import keep_freed_memory
-from edgebed.learning.inputs import prepared
+from edgebed.learning.inputs import batch_of, targets_of
 from edgebed.learning.models.footprint import kept_bytes
 from edgebed.learning.models.growth import grown_bytes
+from edgebed.learning.objectives.registry import supervised
 from edgebed.learning.optimizers import Optimizer
 from edgebed.learning.shards.building import optimizer_of, shapes_of, task_layers
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
@@ -39,6 +40,7 @@ from edgebed.wire.messages import Activation
 from edgebed.wire.tensors import decode_exchanged, encode_exchanged
 
 Floats = NDArray[np.float32]
+Targets = Mapping[str, NDArray[Any]]
 ROUNDS, WARM_UP = 15, 3
 PAUSE_S = 0.02
 """Seconds of pause before work is timed: a shard works after it has waited, on a core that is slower then than after
@@ -78,15 +80,17 @@ def written(seconds: float) -> str:
 def profile_trials(trials: Sequence[PlannedTrial], say: Callable[[str], None] = lambda _: None) -> Profile:
     """The profile of the model that these trials train, with a mini-batch of the training set's first examples."""
     task, methods = trials[0].plan.nodes[0].task, [trial.plan.nodes[0].method for trial in trials]
-    x, y = (array[: task.batch_size] for array in (trials[0].data.train_x, trials[0].data.train_y))
-    inputs = prepared(torch.from_numpy(np.array(x)), task).numpy()
-    return profile_of(task, methods, inputs, y.astype(np.int64), say)
+    first = trials[0].data.train.take(slice(0, task.batch_size))
+    inputs = batch_of(task, first, slice(None)).inputs
+    if isinstance(inputs, dict):
+        raise ScenarioError(f"a model in layers takes one array of inputs, and the data has {', '.join(inputs)}")
+    return profile_of(task, methods, inputs.numpy(), first.targets, say)
 
 
 def profile_of(
-    task: Task, methods: Sequence[Method], x: Floats, y: NDArray[np.int64], say: Callable[[str], None] = lambda _: None
+    task: Task, methods: Sequence[Method], x: Floats, y: Targets, say: Callable[[str], None] = lambda _: None
 ) -> Profile:
-    """The profile of the task's model with (B, ...) inputs and (B,) labels, and of what methods put beside layers.
+    """The profile of the task's model with (B, ...) inputs and targets, and of what methods put beside layers.
 
     The optimizer is that of the first method. ScenarioError where the model is no row of layers.
     """
@@ -131,11 +135,11 @@ def _settings(method: Method, kind: str) -> dict[str, Any]:
 
 
 def _layer_rows(
-    task: Task, optimizer: Optimizer, x: Floats, y: NDArray[np.int64], shapes: Sequence[tuple[int, ...]]
+    task: Task, optimizer: Optimizer, x: Floats, y: Targets, shapes: Sequence[tuple[int, ...]]
 ) -> Iterator[LayerRow]:
     """Rows of the layers without their memory, from passes through the whole model, as long as it is warm."""
     layers = [Trained(layer, optimizer) for layer in task_layers(task)]
-    taken, labels = _Taken(), torch.from_numpy(y)
+    taken, objective, targets = _Taken(), supervised(task), targets_of(y)
     for _ in range(ROUNDS + WARM_UP):
         inputs, outputs = [], []
         value = torch.from_numpy(x)
@@ -145,7 +149,7 @@ def _layer_rows(
             outputs.append(taken.of((k, "forward"), partial(layer, inputs[-1])))
             value = outputs[-1].detach()
         scores = value.requires_grad_()
-        (delta,) = torch.autograd.grad(F.cross_entropy(scores, labels), scores)
+        (delta,) = torch.autograd.grad(objective.loss_of(scores, targets), scores)
         time.sleep(PAUSE_S)
         for k in reversed(range(len(layers))):
             wanted = [inputs[k], *layers[k].parameters]
@@ -179,7 +183,8 @@ def _training_of(
     layer = task_layers(task)[k]
     b = task.batch_size
     inputs, gradient = np.zeros((b, *shapes[k]), np.float32), np.zeros((b, *shapes[k + 1]), np.float32)
-    examples, labels = np.zeros((b, *task.input_shape), np.float32), np.zeros(b, np.int64)
+    examples = np.zeros((b, *shapes[0]), np.float32)
+    targets = {form.name: np.zeros((b, *form.shape), form.dtype) for form in task.targets}
 
     def train() -> None:
         network = ShardNetwork(layer, optimizer, **beside())
@@ -187,7 +192,7 @@ def _training_of(
         for step in range(MEMORY_ROUNDS):
             at = BatchPart(step)
             x = network.synthetic_inputs(examples) if network.input_module else inputs
-            network.forward(at, x, labels)
+            network.forward(at, x, targets)
             if network.predictor:
                 network.synthetic_gradient(at)
             if network.head:
@@ -219,11 +224,11 @@ def _networks_beside(task: Task, method: Method, k: int, shapes: Sequence[tuple[
     found: dict[str, Any] = {}
     is_last = k == len(shapes) - 2
     if rule.has_module and not is_last:
-        found["gradient_module"] = GradientModule(shapes[k + 1], task.classes, **of_modules(settings))
+        found["gradient_module"] = GradientModule(shapes[k + 1], task.outputs, **of_modules(settings))
     if rule.source == "head" and not is_last:
-        found["head"] = LocalHead(shapes[k + 1], task.classes)
+        found["head"] = LocalHead(shapes[k + 1], task.outputs)
     if rule.synthetic_inputs and k:
-        found["input_module"] = InputModule(task.input_shape, shapes[k], hidden=settings.get("input_hidden"))
+        found["input_module"] = InputModule(shapes[0], shapes[k], hidden=settings.get("input_hidden"))
     return found
 
 
@@ -231,7 +236,7 @@ def _beside(
     task: Task,
     method: Method,
     x: Floats,
-    y: NDArray[np.int64],
+    y: Targets,
     shapes: Sequence[tuple[int, ...]],
     memory: Sequence[int],
 ) -> BesideRows:
@@ -244,7 +249,7 @@ def _beside_layer(
     method: Method,
     k: int,
     x: Floats,
-    y: NDArray[np.int64],
+    y: Targets,
     shapes: Sequence[tuple[int, ...]],
     alone: int,
 ) -> Beside:

@@ -27,6 +27,7 @@ from edgebed.core.host import machine
 from edgebed.core.plan import Method, Part, Task
 from edgebed.core.units import format_duration
 from edgebed.journal.run_folder import write_atomically
+from edgebed.learning.objectives.registry import objective_of
 from edgebed.planning.planning import PlannedTrial
 from edgebed.wire.tensors import decode_pieces, encode_pieces
 
@@ -53,7 +54,7 @@ class GradientCost(msgspec.Struct, frozen=True, kw_only=True):
     sizes: tuple[tuple[str, int], ...] = ()
     batch_size: int
     inputs: str
-    loss: str
+    objective: Part
     seconds: float
 
 
@@ -166,8 +167,11 @@ def _parameters(task: Task) -> int:
 
 
 def _is_of(cost: GradientCost, data: str, task: Task) -> bool:
-    mine = (cost.data, cost.model, cost.sizes, cost.batch_size, cost.inputs, cost.loss)
-    return mine == (data, task.model, task.sizes, task.batch_size, task.inputs, task.loss)
+    mine = (cost.data, cost.model, cost.sizes, cost.batch_size, cost.inputs, cost.objective.name)
+    if mine != (data, task.model, task.sizes, task.batch_size, task.scaling, task.objective.name):
+        return False
+    one, other = (objective_of(part, task.python_path).config for part in (cost.objective, task.objective))
+    return bool(one == other)
 
 
 def _is_same(measured: Part, part: Part) -> bool:
@@ -184,12 +188,12 @@ def _with(costs: Costs, trial: PlannedTrial) -> Costs:
 
     task, method, data = _of(trial)
     positions = next(iter(trial.parts.values()))
-    network = Network(task, trial.data.train_x[positions], trial.data.train_y[positions])
+    network = Network(task, trial.data.train.take(positions))
     vectors, gradient_s = _gradients(network, task, len(positions), trial.plan.seed)
     if not costs.gradient(data, task):
         made = GradientCost(
-            data=data, model=task.model, sizes=task.sizes, batch_size=task.batch_size, inputs=task.inputs,
-            loss=task.loss, seconds=gradient_s,
+            data=data, model=task.model, sizes=task.sizes, batch_size=task.batch_size, inputs=task.scaling,
+            objective=task.objective, seconds=gradient_s,
         )  # fmt: skip
         costs = msgspec.structs.replace(costs, gradients=(*costs.gradients, made))
     if not costs.compression(task, method):

@@ -15,7 +15,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Level, TaskMeasure
 from edgebed.core.package import SHIPPED
 from edgebed.core.units import parse_rate
-from edgebed.learning.objectives.registry import objective_of
+from edgebed.learning.objectives.registry import class_of
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.scenario.load import SWEEP, load_scenario, written_trial
 from edgebed.scenario.schema import Scenario
@@ -75,7 +75,7 @@ class SweepPlan:
     @property
     def measure(self) -> TaskMeasure:
         """The measure of the task that is to reach a value."""
-        measures = objective_of(self.scenario.trials[self.methods[0]].task.loss).measures
+        measures = class_of(self.scenario.trials[self.methods[0]].task.objective.name).measures
         return next(each for each in measures if each.name == self.level.measure)
 
     @property

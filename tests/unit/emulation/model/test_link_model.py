@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passing import Passed, Sent, one, passed
+from tasks import one_array
 
 from edgebed.core.framing import ACK_BYTES_A_SEGMENT, burst_bytes, num_segments, wire_bytes
 from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
@@ -25,7 +26,7 @@ MODEL_BYTES = 847_000
 
 def plan_of(link: LinkPlan, node: str = "edge-0", seed: int = 1) -> NodePlan:
     """A node with that link."""
-    task = Task(model="-", input_shape=(1,), classes=2, layout=(), batch_size=1, gradient_time_s=0.01)
+    task = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
     method = Method(name="-", parts={"aggregation": part, "compression": part, "local_work": part})
     return WorkerPlan(node=node, device_class="edge", seed=seed, task=task, method=method, link=link)

@@ -30,6 +30,7 @@ from edgify2019.rates import FOLLOWS
 from edgify2019.weights import SEEDS, as_int8
 from hypothesis import given
 from hypothesis import strategies as st
+from tasks import one_array
 
 from edgebed.algorithms.compression import dgc
 from edgebed.learning.models import registry as models
@@ -312,7 +313,7 @@ def test_a_rounded_weight_is_at_most_half_a_unit_away(weights: list[float]) -> N
 
 def test_the_trained_model_has_the_numbers_that_the_page_gives() -> None:
     """75,290 parameters, of whose convolutions a thousandth, at least one of each, are 72."""
-    layout = [tensor for tensor in models.layout("resnet8", (3, 32, 32), 10) if not tensor.is_buffer]
+    layout = [tensor for tensor in models.layout("resnet8", one_array((3, 32, 32)), 10) if not tensor.is_buffer]
     assert sum(tensor.size for tensor in layout) == 75_290
     assert "75,290 parameters" in " ".join(PAPER.text.split())
     assert sum(max(1, tensor.size // 1000) for tensor in layout if len(tensor.shape) == 4) == 72

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from hardy2017 import authors_pickle
 from hardy2017.paper import CELLS, METHODS, ORDER, PUBLISHED
+from tasks import one_array
 
 from edgebed.algorithms.compression import top_k
 from edgebed.learning.models import registry as models
@@ -16,7 +17,7 @@ FOLDER = Path(__file__).parents[4] / "scenarios/hardy2017"
 FILES = ("figure-3.yaml", "figure-3-uniform.yaml", "figure-3-narrow.yaml", "table-2.yaml", "figure-4.yaml")
 SECTION_3 = "section-3.yaml"
 """One worker, of others' work, whose size is not known."""
-CNN = [tensor.size for tensor in models.layout("cnn", (1, 28, 28), 10)]
+CNN = [tensor.size for tensor in models.layout("cnn", one_array((1, 28, 28)), 10)]
 PYTHON_2_BYTES = {1.0: 1_905_858, 0.1: 281_314, 0.01: 28_531, 0.001: 3_275}
 """Share of the entries -> what cPickle of Python 2.7.18 makes of a push of the CNN in the form of the first release."""
 PYTHON_2_BYTES_WRAPPED = {0.1: 619_396, 0.01: 61_696, 0.001: 6_007}

@@ -9,6 +9,7 @@ from evaluated import evaluations
 from tao2018.cells import BY_UPDATES, CELLS, READINGS, SCALE, UPDATES
 from tao2018.measures import PARAMETERS, unsteadiness
 from tao2018.paper import ABSTRACT, TABLE_2, TEN_EPOCHS
+from tasks import one_array
 
 from edgebed.algorithms.registry import configure
 from edgebed.algorithms.schedule import Schedule
@@ -93,7 +94,7 @@ def test_ten_epochs_are_so_many_updates() -> None:
 def test_the_abstract_contradicts_table_2() -> None:
     """With seven eighths dropped by seven points."""
     assert TABLE_2["esgd-87"] - ABSTRACT["esgd-87"] == pytest.approx(6.96)
-    assert sum(tensor.size for tensor in models.layout("cnn", (1, 28, 28), 10)) == PARAMETERS
+    assert sum(tensor.size for tensor in models.layout("cnn", one_array((1, 28, 28)), 10)) == PARAMETERS
 
 
 def test_the_loss_of_the_initial_weights_is_not_in_the_mean() -> None:

@@ -11,7 +11,7 @@ from tong2016.measures import falls_over_rises
 from tong2016.paper import CURVES, EARLY, LATER
 
 from edgebed.core.measures.trial import all_measures
-from edgebed.learning.data_sets.registry import DataSet
+from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.objectives.classification import Classification
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.schema import TrialSection
@@ -88,7 +88,8 @@ def test_the_reading_of_the_loss_changes_the_loss_alone(readings):
     """The rates are those as printed."""
     (reading,) = (each for each in readings if each.name == "cross-entropy")
     for printed, other in switched(reading).values():
-        assert (printed.task.loss, other.task.loss) == ("squared", "cross-entropy")
+        losses = [each.task.objective.settings["loss"] for each in (printed, other)]
+        assert losses == ["squared-softmax", "cross-entropy"]
         assert same_but(printed, other.model_copy(update={"task": printed.task}))
 
 
@@ -150,7 +151,7 @@ def test_a_cell_on_training_images_is_trained_as_the_other(name):
     trials = load_scenario(FOLDER / "figures-9-13.yaml").trials
     plain, other = trials[name], trials[f"{name}-training"]
 
-    assert other.task.data == "on_training_images:cifar10"
+    assert other.task.data.name == "on_training_images:cifar10"
     assert other.method == plain.method
     assert (other.stop, other.evaluation) == (plain.stop, plain.evaluation)
     assert CELLS[f"cifar-{name}-training"].scale == CELLS[f"cifar-{name}"].scale
@@ -161,13 +162,10 @@ def test_evaluated_images_are_training_images(monkeypatch):
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 10, 30_000).astype(np.uint8)
     pixels = rng.integers(0, 256, (30_000, 1, 2, 2)).astype(np.uint8)
-    whole = DataSet(
-        name="cifar10", train_x=pixels[:20_000], train_y=labels[:20_000], test_x=pixels[20_000:],
-        test_y=labels[20_000:], classes=10,
-    )  # fmt: skip
+    whole = DataSet(train=(pixels[:20_000], labels[:20_000]), test=(pixels[20_000:], labels[20_000:]), outputs=10)
     monkeypatch.setattr(on_training_images, "load_data", lambda _name, seed: whole)
     found = on_training_images.cifar10()
 
-    assert found.train_x is whole.train_x
-    np.testing.assert_array_equal(found.test_x, whole.train_x[:10_000])
-    np.testing.assert_array_equal(found.test_y, whole.train_y[:10_000])
+    assert found.train is whole.train
+    np.testing.assert_array_equal(found.test.inputs[""], whole.train.inputs[""][:10_000])
+    np.testing.assert_array_equal(found.test.targets[""], whole.train.targets[""][:10_000])

@@ -1,0 +1,199 @@
+"""A data set: examples for training, for validation and for testing, checked when it is made.
+
+What its targets have to be is for the task's objective to say.
+
+Shapes: N examples.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from edgebed.core.errors import ScenarioError
+from edgebed.core.plan import ArrayForm
+from edgebed.learning.data_sets.examples import Arrays, Examples, typed
+
+GIVEN = "(inputs, targets) or (inputs, targets, clients)"
+RAGGED = "entries of different lengths; pad them to one, and tell by a mask, or by targets to ignore, what counts"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, init=False)
+class DataSet:
+    """Examples of three parts."""
+
+    train: Examples
+    test: Examples
+    validation: Examples | None
+    """What training is steered by; None: the data has no such part of its own."""
+    outputs: int | None
+    """Outputs of a model that the data states, e.g. its classes; None: they follow from the targets."""
+    client_names: tuple[str, ...]
+    """The clients that the examples come from, in order; empty: the data does not say."""
+    name: str
+    note: str
+    """Remark for readers on where the data came from; empty if none."""
+
+    def __init__(
+        self,
+        *,
+        train: Sequence[Any] | Examples,
+        test: Sequence[Any] | Examples,
+        validation: Sequence[Any] | Examples | None = None,
+        outputs: int | None = None,
+        name: str = "",
+        note: str = "",
+    ) -> None:
+        """Each part is (inputs, targets), or (inputs, targets, clients).
+
+        Inputs and targets are an array (N, ...), or several by name, which the model takes as keywords; targets may be
+        None. `clients` are the N whole numbers or texts that tell whose an example is. `outputs`: of a model, where
+        they do not follow from the targets. ScenarioError with all that is wrong.
+        """
+        parts = {"train": train, "validation": validation, "test": test}
+        problems: list[str] = []
+        read = {
+            which: _read(which, given, problems)
+            for which, given in parts.items()
+            if given is not None and not isinstance(given, Examples)
+        }
+        if not problems:
+            problems += _differences({which: part for which, (part, _) in read.items()})
+        if problems:
+            raise ScenarioError(*problems)
+        names = _names([ids for _, ids in read.values() if ids is not None])
+        numbers = {each: number for number, each in enumerate(names)}
+        found: dict[str, Any] = dict(parts)
+        for which, (part, ids) in read.items():
+            of = None if ids is None else np.array([numbers[each] for each in ids.tolist()], np.int64)
+            found[which] = dataclasses.replace(part, clients=of)
+        rest = {"outputs": outputs, "client_names": tuple(map(str, names)), "name": name, "note": note}
+        for key, value in {**found, **rest}.items():
+            object.__setattr__(self, key, value)
+
+    def named(self, name: str) -> Self:
+        """Return the same data set by a name; ScenarioError where it has no example, or inputs are not finite."""
+        problems = [f"{name}: {which} {problem}" for which, part in self.parts.items() for problem in _unusable(part)]
+        if problems:
+            raise ScenarioError(*problems)
+        return self.replaced(name=name)
+
+    def replaced(self, **changes: Any) -> Self:
+        """Return the same with other values of some fields."""
+        made = object.__new__(type(self))
+        for field in dataclasses.fields(self):
+            object.__setattr__(made, field.name, changes.get(field.name, getattr(self, field.name)))
+        return made
+
+    @property
+    def parts(self) -> dict[str, Examples]:
+        """The parts that there are."""
+        found = {"train": self.train, "validation": self.validation, "test": self.test}
+        return {which: part for which, part in found.items() if part is not None}
+
+
+def from_arrays(
+    name: str,
+    train_x: Any,
+    train_y: Any,
+    test_x: Any,
+    test_y: Any,
+    *,
+    outputs: int | None = None,
+    note: str = "",
+) -> DataSet:
+    """Return the data set of these arrays; ScenarioError with all that is wrong."""
+    try:
+        return DataSet(train=(train_x, train_y), test=(test_x, test_y), outputs=outputs, note=note)
+    except ScenarioError as error:
+        raise ScenarioError(*(f"{name}: {problem}" for problem in error.problems)) from error
+
+
+def _read(which: str, given: object, problems: list[str]) -> tuple[Examples, NDArray[Any] | None]:
+    """Return a part and whose its examples are; add what is wrong to `problems`."""
+    if not isinstance(given, Sequence) or isinstance(given, str) or len(given) not in (2, 3):
+        problems.append(f"{which} is a {type(given).__name__}; give {GIVEN}.")
+        return Examples({}, {}), None
+    part = Examples(
+        _arrays(f"{which} inputs", given[0], problems),
+        {} if given[1] is None else _arrays(f"{which} targets", given[1], problems),
+    )
+    ids = None if len(given) == 2 or given[2] is None else np.asarray(given[2])
+    if ids is not None and (ids.ndim != 1 or ids.dtype.kind not in "iuU"):
+        problems.append(f"{which} clients are {ids.dtype} {ids.shape}; give a whole number or text for each example.")
+        ids = None
+    arrays = [*part.inputs.values(), *part.targets.values(), *([] if ids is None else [ids])]
+    if len({len(array) for array in arrays}) > 1:
+        lengths = ", ".join(str(len(array)) for array in arrays)
+        problems.append(f"{which}: inputs, targets and clients have {lengths} entries; each example has one of each.")
+    return part, ids
+
+
+def _arrays(what: str, given: object, problems: list[str]) -> Arrays:
+    by_name = given if isinstance(given, Mapping) else {"": given}
+    found: Arrays = {}
+    if not by_name:
+        problems.append(f"{what}: there are none.")
+    for name, each in by_name.items():
+        told = f"{what} '{name}'" if name else what
+        if not isinstance(name, str) or (name and not name.isidentifier()):
+            problems.append(f"{told}: not a name that a function's parameter could have.")
+            continue
+        try:
+            array = typed(np.asarray(each))
+        except ValueError as error:  # numpy's own for ragged lists, too
+            problems.append(f"{told}: {RAGGED if 'inhomogeneous' in str(error) else error}.")
+            continue
+        if array.ndim == 0:
+            problems.append(f"{told}: a single number; give one entry for each example.")
+            continue
+        found[name] = array
+    return found
+
+
+def _differences(parts: Mapping[str, Examples]) -> list[str]:
+    """Say where the arrays of two parts are of another kind."""
+    found: list[str] = []
+    first, *others = parts or [""]
+    for other in others:
+        for what in ("inputs", "targets"):
+            wanted, forms = (_forms_of(parts[which], what) for which in (first, other))
+            if forms != wanted:
+                found.append(f"{first} {what} are {_told(wanted)}, but {other} {what} {_told(forms)}.")
+    return found
+
+
+def _forms_of(part: Examples, what: str) -> tuple[ArrayForm, ...]:
+    """The forms of inputs or targets; the type of whole-number targets may differ by part."""
+    if what == "inputs":
+        return part.input_forms
+    return tuple(
+        msgspec.structs.replace(form, dtype="int64") if form.dtype == "uint8" else form for form in part.target_forms
+    )
+
+
+def _told(forms: Sequence[ArrayForm]) -> str:
+    return ", ".join(f"{form.name} {form.dtype} {form.shape}".strip() for form in forms) or "none"
+
+
+def _unusable(part: Examples) -> list[str]:
+    if not len(part):
+        return ["has no example."]
+    arrays = {"inputs": part.inputs, "targets": part.targets}
+    return [
+        f"{what}{f' {name!r}' if name else ''} have values that are not finite."
+        for what, by_name in arrays.items()
+        for name, array in by_name.items()
+        if array.dtype.kind == "f" and not np.isfinite(array).all()
+    ]
+
+
+def _names(ids: Sequence[NDArray[Any]]) -> list[Any]:
+    """Return each id once, in order; texts where the parts' are of several kinds."""
+    kinds = {each.dtype.kind == "U" for each in ids}
+    values = {str(value) if len(kinds) > 1 else value for each in ids for value in each.tolist()}
+    return sorted(values)
