@@ -155,6 +155,10 @@ def test_a_run_is_not_resumed_with_another_class_of_the_same_name(tmp_path):
             "edgebed.run(scenario(data=heights, objective=Near), runtime='process')",
             "task.objective: Near is defined in this notebook .* say `objective: mytask:Near`",
         ),
+        (
+            "edgebed.run(scenario(objective=Near()), runtime='simulation')",
+            "task.objective: not an objective: an instance of Near; its name, .* in Python also the function or class",
+        ),
         ("edgebed.run(scenario(model=Net(2)), runtime='simulation')", "task.model: an instance of Net cannot"),
         ("edgebed.agree(scenario(model='small'), jobs=2)", "task.data: blobs is defined in"),
     ],

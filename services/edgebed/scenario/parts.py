@@ -54,7 +54,10 @@ def _named(given: object, what: str, table: Iterable[str], form: str) -> tuple[s
     """The name and the settings that are given."""
     settings = {"name": given} if isinstance(given, str) else given
     if not isinstance(settings, Mapping):
-        raise Problems([Problem((), f"not {what}: {show(given)}; its name, or a mapping of name and settings")])
+        kind = type(given).__name__
+        shown = show(given) if isinstance(given, list | int | float | None) else f"an instance of {kind}"
+        hint = "its name, or a mapping of name and settings; in Python also the function or class itself"
+        raise Problems([Problem((), f"not {what}: {shown}; {hint}")])
     name = settings.get("name")
     if not isinstance(name, str) or not (name in table or is_import_path(name)):
         choice = choose(name, (*table, form))

@@ -31,12 +31,6 @@ def line(seed):
     return x[:500], y[:500], x[500:], y[500:]
 
 
-def rare(seed):
-    """Whether that number is high, which one in ten is."""
-    x, y, test_x, test_y = line(seed)
-    return x, (y > 2.9).astype(int), test_x, (test_y > 2.9).astype(int)
-
-
 def net(input_shape, outputs):
     return nn.Sequential(nn.Linear(input_shape[0], 16), nn.Tanh(), nn.Linear(16, outputs))
 '''
@@ -45,11 +39,6 @@ TASKS: dict[str, dict[str, Any]] = {
     "tokens": {},
     "quantile": LINE | {"objective": {"name": "myquantile:Quantile", "level": 0.8}},
     "correlation": LINE | {"objective": "mygoals:Correlated"},
-    "rare": {
-        "data": "line_of_more:rare",
-        "model": "line_of_more:net",
-        "objective": {"name": "mygoals:Rare", "class_weights": [1, 9]},
-    },
     "two": {"data": "mytwo:words", "model": "mytwo:Words", "objective": "mytwo:WordAndLength"},
     "contrast": {"data": "mycontrast:rings", "model": "line_of_more:net", "objective": "mycontrast:Contrast"},
 }
@@ -97,7 +86,6 @@ def test_the_document_has_all_that_comes_with_edgebed() -> None:
         ("tokens", "perplexity", 12.0),
         ("quantile", "pinball", 0.25),
         ("correlation", "correlation", 0.95),
-        ("rare", "f1", 0.4),
         ("two", "right", 0.8),
         ("contrast", "margin", 0.8),
     ],

@@ -23,7 +23,7 @@ def net(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
 class Heights(Supervised):
     """Heights are predicted; one that is off by less than 0.1 is a hit."""
 
-    measures = (TaskMeasure("hits", "Share of the heights that are off by less than 0.1.", "share", "more"),)
+    measures = (TaskMeasure("hits", meaning="Share that is off by less than 0.1.", unit="share", better="more"),)
 
     def loss_of(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return what training minimises, a mean over the batch: of (B, 1) outputs and (B,) targets."""
