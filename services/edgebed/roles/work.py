@@ -111,7 +111,7 @@ def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
     sums = added([chunk for part in parts for chunk in part.chunks])
     if empty := [name for name, (_, weight) in sums.items() if not weight]:
         raise OwnCodeError(
-            f"no example of the test set has weight in {', '.join(empty)}, so there is no mean; `measured` of the "
+            f"no example of the test set has weight in {', '.join(empty)}, so there is no mean; `sums` of the "
             "objective says for each sum of how many examples it is"
         )
     return EvaluationResult(job.version, job.final, sums)
