@@ -25,7 +25,7 @@ from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
-from edgebed.learning.data_sets.registry import FROM_FILES, load_data
+from edgebed.learning.data_sets.registry import DATA_SETS, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.data_sets.validation import hold_out
 from edgebed.learning.models import examined
@@ -184,9 +184,10 @@ class _Planner:
                     part.name,
                     seed=self.scenario.seed,
                     settings=part.settings,
+                    beside=self.scenario.folder,
                     python_path=self._python_path(part.name),
                 )
-            if part.name in FROM_FILES:
+            if part.name in DATA_SETS and DATA_SETS[part.name].is_fixed:
                 self.loaded[key] = self.data[key]
         return self.data[key]
 

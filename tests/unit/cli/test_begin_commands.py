@@ -75,7 +75,7 @@ def test_doctor_finds_what_there_is(edgebed, monkeypatch, tmp_path):
     assert {"system", "packages", "root", "links", "netem", "cgroups", "disk"} < set(found)
     assert (found["system"]["works"], found["packages"]["works"], found["disk"]["works"]) == (True, True, True)
     assert "--runtime docker" in found["containers"]["lost"]
-    assert found["data"]["found"] == f"no mnist, cifar10 in {tmp_path}"
+    assert found["data"]["found"] == f"no mnist, cifar10, har, heart, parkinsons in {tmp_path}"
     assert "edgebed calibrate" in found["calibration"]["lost"]
     assert all(bool(each["lost"]) != each["works"] for each in found.values())
     assert not list(tmp_path.iterdir())

@@ -141,7 +141,7 @@ def test_the_data_directory_is_the_environments_or_in_the_home(monkeypatch: pyte
 
 def test_an_unknown_name_is_refused_with_what_is_allowed() -> None:
     """The built-in names, and the form of an import path."""
-    with pytest.raises(ScenarioError, match=r"allowed: digits, mnist, cifar10, synthetic or package\.module:function"):
+    with pytest.raises(ScenarioError, match=r"allowed: digits, mnist, .*, parkinsons or package\.module:function"):
         load_data("cifar", seed=0)
 
 
