@@ -11,7 +11,7 @@ from edgebed.core.measures.trial import all_measures, meanings
 from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
-from edgebed.journal.client_series import names_of
+from edgebed.journal.columns.clients import names_of
 from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
 from edgebed.running.results import Run, Trial
@@ -22,7 +22,7 @@ FACTS = ("method", "outcome", "reason", "interface")
 
 
 def _trial(run: Run, trial: Trial) -> Filled:
-    summary = next(each for each in run.summary.trials if each.trial == trial.name)
+    summary = trial.summary
     verdict = summary.fidelity.verdict if summary.fidelity else None
     measured = (*(getattr(summary, name) for name in FACTS), *map(summary.value, all_measures(_measures(run))))
     diverged = summary.diverged.text if summary.diverged else ""

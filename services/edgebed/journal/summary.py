@@ -21,7 +21,7 @@ from edgebed.core.quantities import VERDICTS
 from edgebed.core.records import ShardPhases, Traffic
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting
-from edgebed.journal.client_series import ClientSummary, client_summary
+from edgebed.journal.columns.clients import ClientSummary, client_summary
 from edgebed.journal.folds import total
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series

@@ -105,7 +105,7 @@ class Network:
 
     def evaluate(self, theta: NDArray[np.float32]) -> dict[str, float]:
         """(n,) weights -> each measure of the task, over all examples."""
-        return self._objective.values(added([sums for _, sums in self.score(theta)]))
+        return self._objective.measured(added([sums for _, sums in self.score(theta)]))
 
     def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[tuple[str, Sums], ...]:
         """(n,) weights, (k, of) -> the objective's sums over each chunk of the k-th of so many shares, with its part.
@@ -118,19 +118,20 @@ class Network:
         ]
         self._set(theta)
         return tuple(
-            (name, self._sums(self._parts[name], slice(start, start + EVALUATION_CHUNK)))
+            (name, self._sums(self._parts[name], slice(start, start + EVALUATION_CHUNK), start))
             for name, start in starts[k * len(starts) // of : (k + 1) * len(starts) // of]
         )
 
     def sums(self, theta: NDArray[np.float32], examples: Examples, which: NDArray[np.int64]) -> Sums:
         """(n,) weights -> the objective's sums over some of these examples."""
         self._set(theta)
-        return self._sums(examples, which)
+        return self._sums(examples, which, int(which[0]))
 
-    def _sums(self, examples: Examples, which: NDArray[np.int64] | slice) -> Sums:
+    def _sums(self, examples: Examples, which: NDArray[np.int64] | slice, key: int) -> Sums:
         if self._model.training:
             self._model.eval()
         with torch.inference_mode():
+            torch_device.seed(self._device, key)  # what an objective draws depends on the examples alone
             sums = self._objective.sums(self._model, batch_of(self._task, examples, which, self._device))
             return {name: (_plain(total), float(weight)) for name, (total, weight) in sums.items()}
 

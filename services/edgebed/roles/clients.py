@@ -29,5 +29,5 @@ def clients_record(objective: Objective, result: ClientsResult) -> Clients:
 
 
 def _by_measure(objective: Objective, sums: Sequence[Sums | None]) -> dict[str, tuple[float, ...]]:
-    values = [{} if each is None else objective.values(each) for each in sums]
+    values = [{} if each is None else objective.measured(each) for each in sums]
     return {each.name: tuple(of.get(each.name, math.nan) for of in values) for each in objective.measures}

@@ -131,7 +131,7 @@ class Evaluator:
         return [Journal(Diverged(step=result.version, what=what, tensor=tensor))]
 
     def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
-        values = {part: self.objective.values(sums) for part, sums in result.sums.items()}
+        values = {part: self.objective.measured(sums) for part, sums in result.sums.items()}
         record = Evaluated(
             version=result.version, measured=values[TEST], validation=values.get(VALIDATION, {}), final=result.final
         )

@@ -11,7 +11,7 @@ import numpy as np
 from edgebed.core.measures.task import TEST, TaskMeasure
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import mean_of_text, percent_text
-from edgebed.journal.evaluations import Evaluations
+from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.series import Floats
 
 LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)

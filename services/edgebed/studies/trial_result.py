@@ -14,7 +14,7 @@ from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
-from edgebed.journal.evaluations import Evaluations
+from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.summary import TrialSummary
 from edgebed.learning.objectives.registry import declared
 from edgebed.running.results import Trial

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from edgebed.core.measures.clients import of_clients, place_of
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.records import Clients
-from edgebed.journal.client_series import client_evaluations, spread_of
+from edgebed.journal.columns.clients import client_evaluations, spread_of
 
 MORE = TaskMeasure(name="accuracy", unit="share", better="more")
 LESS = TaskMeasure(name="loss")

@@ -1,14 +1,11 @@
 """The objectives that a task may have by name, or the user's own by import path."""
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import is_dataclass
-from typing import Any
 
 import msgspec
 
-from edgebed.algorithms.custom import Checks, watched_class
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import TaskMeasure
@@ -36,6 +33,10 @@ TAKEN = frozenset(
     )
 )
 """Names of what stands beside a task's measures in tables, in `stop` and `sweep`, and in a summary."""
+ASKED = (
+    "a Supervised has loss_of(self, outputs, targets) and sums_of(self, outputs, targets), any other Objective "
+    "loss(self, model, batch) and sums(self, model, batch)"
+)
 
 
 def class_of(name: str, python_path: Sequence[str] = ()) -> type[Objective]:
@@ -43,15 +44,17 @@ def class_of(name: str, python_path: Sequence[str] = ()) -> type[Objective]:
     if name in OBJECTIVES:
         return OBJECTIVES[name]
     found = imports.resolve(name, python_path)
+    at = imports.begins(found)
     if not (isinstance(found, type) and issubclass(found, Objective)):
-        raise ScenarioError(
-            f"{name}: no objective; derive a class from {Objective.__module__}.{Objective.__qualname__}"
-        )
+        raise ScenarioError(f"{name}: no objective; derive a class from edgebed.Supervised or edgebed.Objective{at}")
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
-        raise ScenarioError(f"{name}: it has no {missing[0]}; see docs/own-models-and-data.md")
-    if not is_dataclass(found.Config):
-        raise ScenarioError(f"{name}: its Config is no dataclass; write @dataclass(frozen=True, kw_only=True) above")
-    _check_declared(name, getattr(found, "measures", ()))
+        raise ScenarioError(f"{name}: it has no {' and no '.join(missing)}; {ASKED}{at}")
+    if not isinstance(found.Config, type) or not is_dataclass(found.Config):
+        raise ScenarioError(
+            f"{name}: its Config is no dataclass; write @dataclass(frozen=True, kw_only=True) above{at}"
+        )
+    if problem := _wrong_measures(getattr(found, "measures", ())):
+        raise ScenarioError(f"{name}: {problem}{at}")
     return found
 
 
@@ -62,9 +65,7 @@ def objective_of(part: Part, python_path: Sequence[str] = ()) -> Objective:
         config = msgspec.convert(part.settings, found.Config)
     except ValueError as error:
         raise ScenarioError(f"{part.name}: {error}") from error
-    if part.name in OBJECTIVES:
-        return found(config)
-    made = imports.call(part.name, watched_class("objective", part.name, found, CHECKS), config=config)
+    made = imports.call(part.name, found, config=config)
     assert isinstance(made, Objective)
     return made
 
@@ -106,63 +107,19 @@ def most_frequent_class(plan: Plan) -> tuple[int, float] | None:
     return largest_share(plan.evaluator.label_counts) if is_share_of_hits else None
 
 
-def _check_declared(name: str, measures: Any) -> None:
-    """ScenarioError unless these are measures that a task can have."""
+def _wrong_measures(measures: object) -> str:
+    """Say what is wrong with the measures that an objective declares; "" if nothing is."""
     if not isinstance(measures, tuple) or not measures or not all(isinstance(each, TaskMeasure) for each in measures):
-        raise ScenarioError(f"{name}: it declares no `measures`; give a tuple of TaskMeasure, the headline first")
+        declared = f"`measures` is {measures!r}" if measures else "it declares no `measures`"
+        return f'{declared}; give a tuple of TaskMeasure, the headline first: measures = (TaskMeasure("mae"),)'
+    names = [each.name for each in measures]
     for each in measures:
         try:
-            msgspec.convert(msgspec.structs.asdict(each), TaskMeasure)
+            msgspec.convert(msgspec.to_builtins(each), TaskMeasure)
         except msgspec.ValidationError as error:
-            raise ScenarioError(f"{name}: no measure: TaskMeasure(name={each.name!r}): {error}") from error
-    names = [each.name for each in measures]
-    for each in names:
-        if not re.fullmatch(MEASURE_NAME, each) or each in TAKEN or names.count(each) > 1:
-            raise ScenarioError(
-                f"{name}: no name of a measure: '{each}'; lower-case letters, digits and _, a letter first, each once, "
-                f"and none of {', '.join(sorted(TAKEN))}"
-            )
-
-
-def _wrong_loss(result: Any, *_: Any) -> str:
-    is_number = hasattr(result, "requires_grad") and math.prod(result.shape) == 1
-    return (
-        "" if is_number else f"returned {_shown(result)}, not a tensor of one number, such as the mean over the batch"
-    )
-
-
-def _wrong_sums(result: Any, *_: Any) -> str:
-    if not isinstance(result, dict):
-        return f"returned {_shown(result)}, not a dict of sums by name"
-    for name, found in result.items():
-        if not isinstance(found, tuple | list) or len(found) != 2 or not _is_number(found[1]):
-            return f"returned {_shown(found)} as {name}, not a sum and its weight, e.g. (hits.sum(), batch.size)"
-        if not 0.0 <= float(found[1]) < math.inf:
-            return f"returned {float(found[1]):g} as the weight of {name}; it is the number of examples, or 0 and more"
+            return f"the measure {each.name!r}: {error}; unit is 'number' or 'share', better is 'less' or 'more'"
+        if not re.fullmatch(MEASURE_NAME, each.name):
+            return f"no name of a measure: {each.name!r}; lower-case letters, digits and _, a letter first, at most 40"
+        if each.name in TAKEN or names.count(each.name) > 1:
+            return f"the measure '{each.name}' has the name of another column or measure; give it one of its own"
     return ""
-
-
-def _wrong_values(result: Any, own: Objective, *_: Any) -> str:
-    names = [each.name for each in own.measures]
-    if not isinstance(result, dict) or sorted(map(str, result)) != sorted(names):
-        said = ", ".join(map(str, result)) or "nothing" if isinstance(result, dict) else _shown(result)
-        return f"returned {said}, not a value for each of {', '.join(names)}, which `measures` declares"
-    wrong = [name for name, value in result.items() if not isinstance(value, int | float)]
-    return f"returned {_shown(result[wrong[0]])} as {wrong[0]}, not a number" if wrong else ""
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) or math.prod(getattr(value, "shape", (0,))) == 1
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"({', '.join(map(_shown, value))})"
-    shape = getattr(value, "shape", None)
-    return f"{type(value).__name__} {'' if shape is None else tuple(shape)}".strip()
-
-
-CHECKS: Checks = {
-    "loss": _wrong_loss, "loss_of": _wrong_loss, "sums": _wrong_sums, "sums_of": _wrong_sums, "values": _wrong_values,
-}  # fmt: skip
-"""What says what is wrong with what the methods of one's own return."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.quantities import bytes_text, factor_text, number_text, seconds_text
-from edgebed.journal.evaluations import Evaluations
+from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.reports.run.step_breakdown import bottleneck_text
 from edgebed.running.results import Trial
 from edgebed.studies.measures import (

@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from edgebed.core.quantities import updates_text
-from edgebed.journal.evaluations import Evaluations
-from edgebed.journal.series import Floats, Ints, Series, Updates
+from edgebed.journal.columns.evaluations import Evaluations
+from edgebed.journal.columns.updates import Updates
+from edgebed.journal.series import Floats, Ints, Series
 from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of, selects_by
 from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
 

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from edgebed.core.measures.clients import STATISTICS, WHOSE
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import UNMEASURED, count_text
-from edgebed.journal.client_series import ClientSummary, Floats, names_of
+from edgebed.journal.columns.clients import ClientSummary, Floats, names_of
 from edgebed.reports.writing.figures import MARKERS, PALETTE, Chart, percent_axis
 from edgebed.reports.writing.page import Figures, Grid, Part, Section, legend
 from edgebed.running.results import Trial

@@ -67,9 +67,10 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     if level is None:
         sentences.append(f"There is no {words} that every arm reached in every seed; name one with --to.")
     elif not level.is_named:
+        but = ", but for trials whose best is less than half of the highest" if is_rising else ""
         sentences.append(
             f"{level.measure.level_text(level.value)} is the {highest} round {words} that every arm reached in every "
-            "seed, but for trials whose best is less than half of the highest."
+            f"seed{but}."
         )
     return tuple(sentences)
 

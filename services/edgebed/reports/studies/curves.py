@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from edgebed.journal.evaluations import Evaluations
+from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.series import Floats, Series
 from edgebed.reports.run.charts import AXES, ExamplesPerUpdate, bytes_of, bytes_scale, value_axis
 from edgebed.reports.run.trial_measures import headline_of

@@ -2,20 +2,15 @@
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core import records
 from edgebed.core.measures.task import TEST, VALIDATION, TaskMeasure
+from edgebed.journal.columns.updates import Floats, Ints, Updates
 from edgebed.learning.objectives.registry import declared
-
-if TYPE_CHECKING:
-    from edgebed.journal.series import Updates
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -114,7 +109,7 @@ class Evaluations:
 
 
 def evaluations_of(
-    evaluated: list[records.Evaluated], updates: "Updates", sent_bytes: int | None, measures: tuple[TaskMeasure, ...]
+    evaluated: list[records.Evaluated], updates: Updates, sent_bytes: int | None, measures: tuple[TaskMeasure, ...]
 ) -> Evaluations:
     """The evaluations of these records, with what had passed by the updates that made each version.
 
