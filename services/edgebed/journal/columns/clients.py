@@ -45,8 +45,8 @@ class ClientEvaluations:
     def last(self, measure: str, *, tuned: bool = False) -> Floats:
         """(C,) what was measured of each client last; NaN: nothing."""
         values = (self.tuned if tuned else self.measured).get(measure)
-        nothing: Floats = np.full((1, len(self.clients)), math.nan)
-        return (nothing if values is None else values)[-1]
+        last: Floats = np.full(len(self.clients), math.nan) if values is None else values[-1]
+        return last
 
 
 NONE = ClientEvaluations(version=np.zeros(0, np.int64), clients=np.zeros(0, np.int64), measured={}, tuned={})
