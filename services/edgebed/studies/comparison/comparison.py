@@ -23,6 +23,7 @@ from edgebed.running.tables import table_html
 from edgebed.scenario.mistakes.problems import choose
 from edgebed.studies.arms import Arm, ArmTrial, Gathered
 from edgebed.studies.changes import SettingChange
+from edgebed.studies.comparison.clients import ClientsOfArm, compare_clients
 from edgebed.studies.comparison.warnings import warnings_of
 from edgebed.studies.measures import (
     WINDOW,
@@ -131,6 +132,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The arm that needs least to reach the level, by measure, of those that reached it in each of their seeds."""
     arms: dict[str, ArmResult]
     """Results of the arms by name, in the order of the runs given."""
+    clients: dict[str, ClientsOfArm] = {}
+    """What each arm does to the clients; empty where nothing was measured client by client."""
     other_tasks: tuple[str, ...]
     """Differences of tasks, for each arm that does not train the baseline's. To be read before anything else."""
     left_out: tuple[str, ...]
@@ -241,6 +244,7 @@ def compare_arms(
         confidence=CONFIDENCE,
         firsts={name: found for name in FIRSTS if (found := _first(results, name))},
         arms=results,
+        clients=compare_clients(arms, base, headline),
         other_tasks=tuple(
             f"{arm.name} does not train the task of {base.name}: {', '.join(map(str, changes))}"
             for arm in arms
