@@ -117,7 +117,7 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constan
         assert isinstance(node, WorkerPlan)  # stores and modules serve shards
         copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
         copied += local_copies(node.method, node.task) * model
-        batch = ACTIVATION_COPIES * node.task.batch_size * activations
+        batch = ACTIVATION_COPIES * min(node.task.batch_size, node.num_examples) * activations
     examples = examples_bytes(node.num_examples, data.train.input_bytes)
     kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
     return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
