@@ -11,7 +11,7 @@ Every draw hangs on the seed and the client that it is about: if more are held o
 Shapes: N training examples; a part is an increasing int64 vector of positions in 0..N-1.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,11 +39,14 @@ class Division:
     """Who trains on what."""
 
     parts: dict[str, Positions]
-    """Positions of each worker's examples, by worker in the fleet's order; all shards have all."""
+    """Positions of each worker's examples, by worker in the fleet's order; all shards have all. Empty where everybody
+    is left out."""
     workers_left_out: tuple[str, ...] = ()
     """Workers that have too few examples."""
     clients_left_out: tuple[int, ...] = ()
     """With a split by client, the numbers of clients that have too few."""
+    most: int = 0
+    """Examples of the one that has most, of workers or else clients."""
 
 
 def hold_out(data: DataSet, choice: HeldOut, seed: int) -> tuple[DataSet, tuple[int, ...]]:
@@ -81,13 +84,9 @@ def divide(
         return _by_client(task, data, used, workers, seed)
     cut = split(labels[used], len(workers), task.split.kind, task.split.parameter, seed)
     parts = {worker: used[part] for worker, part in zip(workers, cut, strict=True)}
-    left_out = [worker for worker, part in parts.items() if len(part) < task.min_examples]
-    if len(left_out) == len(parts):
-        raise ScenarioError(_too_few("worker", task.min_examples, parts.values()))
-    return Division(
-        parts={worker: part for worker, part in parts.items() if worker not in left_out},
-        workers_left_out=tuple(left_out),
-    )
+    kept = {worker: part for worker, part in parts.items() if len(part) >= task.min_examples}
+    left_out = tuple(worker for worker in parts if worker not in kept)
+    return Division(parts=kept, workers_left_out=left_out, most=max(map(len, cut)))
 
 
 def used_of(data: DataSet, fraction: float, seed: int) -> Positions:
@@ -109,21 +108,22 @@ def _by_client(task: TaskSection, data: DataSet, used: Positions, workers: Seque
     if data.train.clients is None:
         raise ScenarioError(f"{data.name}: {NO_CLIENTS}; or use another split")
     examples = by_client(data.train.clients[used])
-    left_out = [number for number, places in examples.items() if len(places) < task.min_examples]
-    taking_part = {number: len(places) for number, places in examples.items() if number not in left_out}
+    sizes = {number: len(places) for number, places in examples.items()}
+    taking_part = {number: size for number, size in sizes.items() if size >= task.min_examples}
+    left_out = tuple(number for number in sizes if number not in taking_part)
     if not taking_part:
-        raise ScenarioError(_too_few("client", task.min_examples, examples.values()))
+        return Division(parts={}, clients_left_out=left_out, most=max(sizes.values()))
     if len(taking_part) < len(workers):
-        without = f" with {task.min_examples} examples or more" if left_out else ""
+        others = " (others are held out, or have too few examples)" if len(taking_part) < len(data.client_names) else ""
         raise ScenarioError(
-            f"{count_text(len(workers), 'worker')} cannot share {count_text(len(taking_part), 'client')}{without}, "
-            f"since each has whole ones; use {len(taking_part)} workers at most, or another split"
+            f"{count_text(len(workers), 'worker')} cannot share {count_text(len(taking_part), 'client')}{others}, "
+            f"since each has whole ones; use {count_text(len(taking_part), 'worker')} at most, or another split"
         )
     parts = {
         worker: np.sort(used[np.concatenate([examples[number] for number in numbers])])
         for worker, numbers in zip(workers, dealt(taking_part, len(workers), seed), strict=True)
     }
-    return Division(parts=parts, clients_left_out=tuple(left_out))
+    return Division(parts=parts, clients_left_out=left_out, most=max(sizes.values()))
 
 
 def _named(names: Sequence[str], data: DataSet) -> list[int]:
@@ -152,10 +152,3 @@ def _parted(examples: Examples, numbers: Sequence[int]) -> tuple[Examples, Examp
         return examples, examples.take(slice(0))
     of_them = np.isin(examples.clients, numbers)
     return examples.take(np.flatnonzero(~of_them)), examples.take(np.flatnonzero(of_them))
-
-
-def _too_few(what: str, least: int, parts: Iterable[Positions]) -> str:
-    most = max(map(len, parts))
-    return (
-        f"no {what} has {count_text(least, 'example')}; the most that one has is {most:,}. Give a lower min_examples."
-    )

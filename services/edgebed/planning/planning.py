@@ -284,7 +284,13 @@ class _Planner:
         with self._locating(
             name, "task.split", "task.objective", "task.held_out", "task.min_examples", *_shares(trial)
         ):
-            return divide(trial.task, data, _labels(trial.task, data), workers, seed)
+            division = divide(trial.task, data, _labels(trial.task, data), workers, seed)
+        if not division.parts:
+            what, least = "client" if division.clients_left_out else "worker", trial.task.min_examples
+            place = self.scenario.cause(name, "task.min_examples", "task.split", *_shares(trial))
+            have = count_text(least, "example")
+            raise ScenarioError(place.problem(f"no {what} has {have}; the most that one has is {division.most:,}"))
+        return division
 
     def _check_parts(self, name: str, trial: TrialSection, data: DataSet, parts: dict[str, NDArray[np.int64]]) -> None:
         largest = max(parts, key=lambda worker: len(parts[worker]))

@@ -24,11 +24,11 @@ class Clients:
     examples: tuple[int, float, int]
     """Training examples of one of them: least, median, most."""
     left_out: tuple[str, ...]
-    """Those that have too few examples."""
+    """Names of clients that have too few examples."""
     held_out: tuple[str, ...]
-    """Those that nobody trains on."""
+    """Names of clients that nobody trains on."""
     held_out_examples: int
-    """Their examples, which are in the test set."""
+    """Examples of these, which are in the test set."""
 
 
 def clients_of(planned: PlannedTrial) -> Clients | None:
