@@ -20,7 +20,7 @@ def job_time_s(plan: NodePlan, job: Job, cpus: float | None = None) -> float:
 
 
 def _gradients_s(plan: NodePlan, job: GradientJob) -> float:
-    """Seconds of gradients at a speed of 1; of a mini-batch that is smaller than the task's, what its operations take."""
+    """Seconds of gradients at a speed of 1; of a smaller mini-batch what its operations take."""
     shares = [len(batch) / plan.task.batch_size for batch in job.batches]
     return shares.count(1.0) * plan.gradient_s + sum(plan.batch_s(share) for share in shares if share != 1.0)
 

@@ -17,7 +17,7 @@ Arrays = dict[str, NDArray[Any]]
 KINDS = {"u": "int64", "i": "int64", "b": "bool", "f": "float32"}
 """What arrays of a kind of numbers become."""
 PREFIXES = ("inputs", "targets")
-CLIENTS = "clients"
+CLIENTS = "clients/"
 NOBODY = -1
 """In place of a client's number: the data does not say whose this example is."""
 
