@@ -38,14 +38,14 @@ class Examples:
     def take(self, places: NDArray[np.int64] | slice) -> Self:
         """Return the examples at some places."""
         return type(self)(
-            {name: array[places] for name, array in self.inputs.items()},
+            {name: array[places] if len(array) else array for name, array in self.inputs.items()},  # without_inputs
             {name: array[places] for name, array in self.targets.items()},
             None if self.clients is None else self.clients[places],
         )
 
     def without_inputs(self) -> Self:
-        """Return the targets alone: the inputs are empty."""
-        return type(self)({name: array[:0] for name, array in self.inputs.items()}, self.targets, self.clients)
+        """Return the targets alone."""
+        return type(self)({}, self.targets, self.clients)
 
     @property
     def input_forms(self) -> tuple[ArrayForm, ...]:
@@ -98,10 +98,13 @@ def typed(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype == np.uint8:
         return array
     if array.dtype.kind not in KINDS:
-        raise ValueError(f"{array.dtype}")
+        if array.dtype.kind in "US":
+            raise ValueError("text; number it, e.g. np.unique(labels, return_inverse=True)[1]")
+        raise ValueError(f"{array.dtype}; allowed: numbers and booleans")
     if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
         raise ValueError("uint64 with values of 2^63 and more")
-    return array.astype(KINDS[array.dtype.kind], copy=False)
+    with np.errstate(over="ignore"):  # what is then infinite is refused
+        return array.astype(KINDS[array.dtype.kind], copy=False)
 
 
 def _forms(arrays: Arrays) -> tuple[ArrayForm, ...]:
