@@ -38,7 +38,7 @@ class Examples:
     def take(self, places: NDArray[np.int64] | slice) -> Self:
         """Return the examples at some places."""
         return type(self)(
-            {name: array[places] if len(array) else array for name, array in self.inputs.items()},  # without_inputs
+            {name: array[places] for name, array in self.inputs.items()},
             {name: array[places] for name, array in self.targets.items()},
             None if self.clients is None else self.clients[places],
         )
