@@ -33,6 +33,11 @@ class Cut(NamedTuple):
         return self.examples / self.an_epoch if self.by_epoch else float(self.size)
 
     @property
+    def smallest(self) -> int:
+        """Examples of the mini-batch that has fewest."""
+        return (self.examples % self.size or self.size) if self.by_epoch else self.size
+
+    @property
     def an_epoch(self) -> int:
         """Mini-batches of a pass through the data, where none spans two."""
         return batches_of(self.examples, self.batch_size)

@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.registry import rule_of, sees_inputs
+from edgebed.algorithms.batches import Cut
+from edgebed.algorithms.registry import local_work_of, rule_of, sees_inputs
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
 from edgebed.core.imports import begins, is_import_path, own_folders, reason
 from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, FaultPlan, NodePlan, Part, Plan, Task, TensorLayout
@@ -115,6 +116,7 @@ class _Planner:
         division = self._divided(name, trial, data)
         parts = division.parts
         self._check_parts(name, trial, data, parts)
+        self._try_smallest(name, trial, task, division, data)
         self._check_hosts(name, trial)
         sharding = self._shard(name, trial, task, next(iter(parts.values())), data) if trial.sharding else None
         planned_faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed, trial.stop.time))
@@ -285,6 +287,22 @@ class _Planner:
 
         keys = ("task.objective", "task.model", "task.data", *SIZES)
         try_task(task, data, lambda key: self._locating(name, key, *keys))
+        self.tried.add(key)
+
+    def _try_smallest(self, name: str, trial: TrialSection, task: Task, division: Division, data: DataSet) -> None:
+        """Try the smallest mini-batch of all workers, where batch normalisation or code of the user's may mind."""
+        is_own = is_import_path(task.model) or is_import_path(task.objective.name)
+        if trial.method.is_layerwise or not (is_own or any(tensor.is_buffer for tensor in task.layout)):
+            return
+        by_epoch = local_work_of(trial.method, task).by_epoch
+        size = min(Cut(len(part), task.batch_size, by_epoch).smallest for part in division.parts.values())
+        key = msgspec.json.encode((msgspec.structs.replace(task, layout=()), data.name, size))
+        if size == task.batch_size or key in self.tried:
+            return
+        from edgebed.learning.task_trial import try_size  # loads torch
+
+        with self._locating(name, "task.model", "task.batch_size", "task.min_examples", "task.split", *_shares(trial)):
+            try_size(task, data, size)
         self.tried.add(key)
 
     def _counted(self, task: Task) -> Task:
