@@ -20,6 +20,7 @@ from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.inputs import batch_of
 from edgebed.learning.models import registry as models
+from edgebed.learning.models.token_models import TOKEN_MODELS
 from edgebed.learning.objectives.objective import Batch, Objective, Supervised, called
 from edgebed.learning.objectives.registry import objective_of_task
 
@@ -27,6 +28,8 @@ from edgebed.learning.objectives.registry import objective_of_task
 def try_task(task: Task, data: DataSet) -> None:
     """ScenarioError with the first thing that is wrong, and the user's line where code of the user's failed."""
     objective = objective_of_task(task)
+    if task.model in TOKEN_MODELS:
+        _check_tokens(task, data)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         model = models.build_for(task)
@@ -38,6 +41,20 @@ def try_task(task: Task, data: DataSet) -> None:
                 )  # fmt: skip
                 _try_batch(task, model, objective, batch_of(task, part, slice(first, first + size)), where)
         _try_sums(task, model, objective, data.test)
+
+
+def _check_tokens(task: Task, data: DataSet) -> None:
+    """Check that a built-in model of tokens knows all of them, also those that no batch that is tried has."""
+    named = {"train": "training", "validation": "validation", "test": "test"}
+    for which, part in data.parts.items():
+        tokens = part.inputs[""]
+        lowest, highest = int(tokens.min()), int(tokens.max())
+        if lowest < 0 or highest >= task.outputs:
+            raise ScenarioError(
+                f"{task.model}: the {named[which]} inputs are tokens from {lowest} to {highest}; the model knows "
+                f"{task.outputs}, numbered 0 to {task.outputs - 1}: those of the targets, or what a DataSet says by "
+                "outputs="
+            )
 
 
 def _try_batch(task: Task, model: torch.nn.Module, objective: Objective, batch: Batch, where: str) -> None:
