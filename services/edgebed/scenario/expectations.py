@@ -5,6 +5,7 @@ measures there are is known where the task is: such keys are looked at there.
 """
 
 import difflib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
@@ -158,6 +159,8 @@ def _wrong(value: object, *, is_share: bool) -> str:
             return str(error)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return f"not a number: {show(value)}"
+    if not math.isfinite(value):
+        return f"not a finite number: {show(value)}"
     if is_share and value <= 0.0:
         return f"{value} is not above 0"
     return f"{value} is above 1{percent_hint(value)}" if is_share and value > 1.0 else ""

@@ -139,6 +139,19 @@ def test_the_accuracy_is_the_highest_round_one_that_all_reach(runs):
     assert unasked.arms["asgd"].outcomes[0].measures["best_accuracy"] == pytest.approx(2.78 / 3)
 
 
+def test_where_less_is_better_every_trial_decides_to_which_value_is_told(runs):
+    """So nothing is said of trials that do not."""
+    comparison = compare(runs, window=1)
+    falling = msgspec.structs.replace(comparison.headline, better="less")
+    level = msgspec.structs.replace(comparison.level, measure=falling)
+    fewer = msgspec.structs.replace(comparison, headline=falling, level=level)
+
+    assert how_to_read(comparison)[-1].endswith(
+        "every seed, but for trials whose best is less than half of the highest."
+    )
+    assert how_to_read(fewer)[-1] == "95 % is the lowest round accuracy that every arm reached in every seed."
+
+
 def test_without_a_common_accuracy_there_is_none(tmp_path):
     """Nobody learnt as much as the lowest of the ladder."""
     comparison = compare([finished_run(tmp_path, {"asgd": (0.05, 0.05), "adacomp": (0.05, 0.05)})])

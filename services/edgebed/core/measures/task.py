@@ -21,7 +21,7 @@ Sums = dict[str, tuple[Any, float]]
 """By name a sum over examples, a number or an array of numbers, and the sum's weight."""
 
 
-class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
+class TaskMeasure(msgspec.Struct, frozen=True):
     """A measure of a task."""
 
     name: str

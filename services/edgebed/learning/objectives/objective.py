@@ -13,17 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, "NDArray[Any]"]
 """Targets of examples, (N, ...), by name; one array alone has the name ""."""
 Measured = dict[str, "tuple[Tensor | float, float]"]
 """Named sums over a batch, each a number or an array of numbers, with the sum's weight: mostly the number of examples.
@@ -77,8 +76,16 @@ class Objective(ABC):
         """Return named sums over the batch, of which the measures are made."""
 
     def values(self, sums: Sums) -> dict[str, float]:
-        """Return the value of each measure, of sums over all examples: by default the sum of its name by its weight."""
-        return {each.name: mean(sums, each.name) for each in self.measures}
+        """Return the value of each measure, of sums over all examples.
+
+        By default of those that a sum has the name of, each that sum by its weight.
+        """
+        return {each.name: mean(sums, each.name) for each in self.measures if each.name in sums}
+
+    def measured(self, sums: Sums) -> dict[str, float]:
+        """Return the value of each measure as records have it: in the order of the declaration, as Python's numbers."""
+        values = self.values(sums)
+        return {each.name: float(values[each.name]) for each in self.measures}
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the number of the model's outputs that the targets of all parts of the data ask for.
@@ -93,9 +100,9 @@ class Objective(ABC):
             raise ScenarioError("it does not say how many outputs a model has; return a DataSet with outputs=")
         if all(each.dtype.kind in "iu" for each in alone):
             return int(max(each.max() for each in alone)) + 1
-        return int(np.prod(alone[0].shape[1:]))
+        return math.prod(alone[0].shape[1:])
 
-    def labels(self, targets: Arrays) -> NDArray[np.integer] | None:
+    def labels(self, targets: Arrays) -> "NDArray[np.integer] | None":
         """Return the (N,) label of each example, by which examples are divided and counted; None: they have none."""
         return None
 
@@ -129,16 +136,14 @@ class Supervised(Objective):
 
 
 def mean(sums: Sums, name: str) -> float:
-    """Return a sum by its weight; NaN without weight. ScenarioError where there is no sum of that name."""
-    if name not in sums:
-        raise ScenarioError(
-            f"`sums` has no '{name}', of which the measure '{name}' is the mean; write `values` as well"
-        )
+    """Return a sum by its weight; NaN without weight. ScenarioError where it is an array."""
     total, weight = sums[name]
+    if shape := getattr(total, "shape", ()):
+        raise ScenarioError(f"its sum '{name}' is an array {tuple(shape)}; add it up, or write `values` as well")
     return float(total) / weight if weight else math.nan
 
 
-def sole(targets: Arrays, needs: str) -> NDArray[Any]:
+def sole(targets: Arrays, needs: str) -> "NDArray[Any]":
     """Return the one array of targets; ScenarioError where there is none, or more."""
     if set(targets) != {""}:
         named = ", ".join(sorted(targets)) or "none"

@@ -15,8 +15,8 @@ Columns = dict[str, OfTrials]
 """Measures by their names in a comparison."""
 OUTCOME = ("arm", "scenario", "trial", "runtime", "run", "seed", "to", "diverged")
 """What the CSV has of each trial before its measures."""
-DETECTABLE = ("updates_to", "time_s_to", "traffic_bytes_to")
-"""Measures, beside the best value of the headline, for which the legend states the power of their tests."""
+DETECTABLE = {"updates_to": "updates", "time_s_to": "time", "traffic_bytes_to": "bytes"}
+"""Measures, in words, for which the legend states the power of their tests, beside the headline's best value."""
 DISPENSABLE = ("seeds", "a push", "updates", "time", "up", "down", "diverged", "final")
 """Columns that a narrow terminal leaves out, first to last."""
 
@@ -64,24 +64,29 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     if level is None:
         sentences.append(f"There is no {words} that every arm reached in every seed; name one with --to.")
     elif not level.is_named:
+        but = ", but for trials whose best is less than half of the highest" if is_rising else ""
         sentences.append(
             f"{level.measure.level_text(level.value)} is the {highest} round {words} that every arm reached in every "
-            "seed, but for trials whose best is less than half of the highest."
+            f"seed{but}."
         )
     return tuple(sentences)
 
 
 def _detectable(comparison: Comparison) -> Iterator[str]:
     """Sentences on the differences that each arm's tests would find in eight of ten studies."""
+    level = comparison.level
+    to = f" to {level.measure.level_text(level.value)}" if level else ""
+    labels = {f"best_{comparison.headline.name}": f"best {comparison.headline.words}"}
+    labels |= {label: f"{words}{to}" for label, words in DETECTABLE.items()}
     for name, arm in comparison.arms.items():
         found = [
-            f"{text} in {label.replace('_bytes', '').replace('_s_', '_').replace('_', ' ')}"
-            for label in (f"best_{comparison.headline.name}", *DETECTABLE)
-            if (text := _detectable_text(arm.measures[label]))
+            f"{text} in {words}" for label, words in labels.items() if (text := _detectable_text(arm.measures[label]))
         ]
         if found:
-            words = ", ".join(found)
-            yield f"In eight of ten such studies, {name} would be distinguished from {comparison.baseline} by {words}."
+            yield (
+                f"Eight of ten studies with as many seeds would distinguish {name} from {comparison.baseline} if they "
+                f"differed by {', '.join(found)}."
+            )
 
 
 def _chance(comparison: Comparison) -> Iterator[str]:
