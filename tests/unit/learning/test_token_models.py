@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 from tasks import one_array
 from token_data import PLACES, VOCABULARY, walk
 from torch import nn
@@ -17,6 +18,7 @@ from edgebed.core.plan import Part, Task
 from edgebed.learning import weights
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.models import registry as models
+from edgebed.learning.models.anatomy import gradient_operations
 from edgebed.learning.models.token_models import TOKEN_MODELS
 from edgebed.learning.task_trial import try_task
 from edgebed.scenario.load import load_scenario
@@ -49,23 +51,22 @@ def built(name: str) -> nn.Module:
     return models.build_for(task_of(name)).eval()
 
 
-def rows() -> list[tuple[str, dict[str, Any], int, int, int]]:
-    """What the document says: model, sizes, places, vocabulary and parameters."""
-    row = r"(?m)^\| `([a-z-]+)` \| (\d+) \| (\d+) \| (\d+|–) \| (\d+) \| ([\d,]+) \| ([\d,]+) \|"
+def rows() -> list[tuple[str, dict[str, Any], int, int, int, int]]:
+    """What the document says: model, sizes, places, vocabulary, parameters, and millions of operations."""
+    row = r"(?m)^\| `([a-z-]+)` \| (\d+) \| (\d+) \| (\d+|–) \| (\d+) \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|"
     found = re.findall(row, DOCUMENT.read_text())
     return [
         (
             name,
             {"width": int(width), "layers": int(layers)} | ({} if heads == "–" else {"heads": int(heads)}),
             int(places),
-            int(vocabulary.replace(",", "")),
-            int(count.replace(",", "")),
+            *(int(each.replace(",", "")) for each in (vocabulary, count, mflop)),
         )
-        for name, width, layers, heads, places, vocabulary, count in found
+        for name, width, layers, heads, places, vocabulary, count, mflop in found
     ]
 
 
-@pytest.mark.parametrize(("name", "sizes", "places", "vocabulary", "count"), rows())
+@pytest.mark.parametrize(("name", "sizes", "places", "vocabulary", "count"), [row[:-1] for row in rows()])
 def test_sizes_are_those_of_the_document(name, sizes, places, vocabulary, count):
     """Parameters of each row, and those of the formula."""
     width, layers = sizes["width"], sizes["layers"]
@@ -78,9 +79,18 @@ def test_sizes_are_those_of_the_document(name, sizes, places, vocabulary, count)
     assert parameters(task_of(name, places, vocabulary, **sizes)) == count == formula[name]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "sizes", "places", "vocabulary", "mflop"), [(*row[:-2], row[-1]) for row in rows()])
+def test_operations_are_those_of_the_document(name, sizes, places, vocabulary, mflop):
+    """Of one example's gradient."""
+    task = replace(task_of(name, places, vocabulary, **sizes), batch_size=1)
+
+    assert round(gradient_operations(task) / 10**6) == mflop
+
+
 def test_the_document_has_ten_sizes():
     """From a tenth of a million parameters to ten."""
-    counts = [row[-1] for row in rows()]
+    counts = [row[-2] for row in rows()]
 
     assert len(counts) >= 10
     assert min(counts) == pytest.approx(10**5, rel=0.1)

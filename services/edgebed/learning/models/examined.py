@@ -78,7 +78,7 @@ def footprint(task: Task) -> Footprint:
         return known.footprint
     from edgebed.learning.models import footprint
 
-    return footprint.footprint_of(task)
+    return Footprint(*footprint.footprint_of(task))
 
 
 def constant_bytes(task: Task) -> int:
@@ -128,7 +128,7 @@ def examine(name: str, input_shape: tuple[int, ...]) -> Examination:
         model=name,
         input_shape=input_shape,
         flop=anatomy.gradient_operations(task),
-        footprint=footprint.footprint_of(task),
+        footprint=Footprint(*footprint.footprint_of(task)),
         constants=footprint.constant_bytes(task),
         tensors=tuple((each.name, each.shape, int(each.is_buffer)) for each in tensors),
     )

@@ -14,17 +14,16 @@ from edgebed.core.plan import Task
 from edgebed.learning import weights
 from edgebed.learning.inputs import probe
 from edgebed.learning.models import registry as models
-from edgebed.learning.models.examined import Footprint
 from edgebed.learning.objectives.registry import objective_of_task
 
 BATCH = 2  # one example alone is refused by some layers
 
 
-def footprint_of(task: Task) -> Footprint:
-    """Return what the task's model computes with for each example of a batch, beside its parameters.
+def footprint_of(task: Task) -> tuple[int, int]:
+    """Return the bytes that an example's activations hold, and the most that one operation reads and writes of it.
 
-    What two layers hold together counts once. Where the model does not run while it is watched, one operation is taken
-    to have all that is held. ScenarioError if the model cannot be built, or raises while it trains.
+    The model's parameters and buffers do not count, and what two layers hold together counts once. Where the model does
+    not run while it is watched, one operation is taken to have all that is held. ScenarioError if the model cannot be built, or raises while it trains.
     """
     with torch.random.fork_rng(devices=[]):
         model, objective = models.build_for(task), objective_of_task(task)
@@ -42,7 +41,7 @@ def footprint_of(task: Task) -> Footprint:
                 objective.loss(model, probe(task, BATCH))
         except Exception:  # noqa: BLE001 - it did run unwatched
             operations.widest = kept.bytes
-    return Footprint(math.ceil(kept.bytes / BATCH), math.ceil(operations.widest / BATCH))
+    return math.ceil(kept.bytes / BATCH), math.ceil(operations.widest / BATCH)
 
 
 class _Kept:

@@ -28,7 +28,7 @@ from edgebed.core.plan import ArrayForm
 WIDTH, LAYERS, HEADS = 128, 4, 4
 GRU_LAYERS = 1
 DEVIATION = 0.02
-"""Of the weights that a transformer begins with; smaller by the root of 2 L where a layer adds to what it is given."""
+"""Standard deviation of a transformer's initial weights; smaller by the root of 2 L where a layer adds to its input."""
 
 
 class Embedding(nn.Module):
