@@ -23,7 +23,8 @@ def footprint_of(task: Task) -> tuple[int, int]:
     """Return the bytes that an example's activations hold, and the most that one operation reads and writes of it.
 
     The model's parameters and buffers do not count, and what two layers hold together counts once. Where the model does
-    not run while it is watched, one operation is taken to have all that is held. ScenarioError if the model cannot be built, or raises while it trains.
+    not run while it is watched, one operation is taken to have all that is held. ScenarioError if the model cannot be
+    built, or raises while it trains.
     """
     with torch.random.fork_rng(devices=[]):
         model, objective = models.build_for(task), objective_of_task(task)
