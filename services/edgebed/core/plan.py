@@ -191,7 +191,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     objective: Part = Part(name="classification")
     """What training minimises, and what is measured (learning/objectives/)."""
     sizes: tuple[tuple[str, int], ...] = ()
-    """Sizes of the model by name, `width` or `kernel`, where they are not its authors'."""
+    """Sizes of the model by name, such as `width`, where they are not its authors'."""
     python_path: tuple[str, ...] = ()
     """Folders in which the user's own `package.module` is found."""
 

@@ -181,9 +181,12 @@ class _Planner:
         self, name: str, trial: TrialSection, task: Task, examples: NDArray[np.int64], data: DataSet
     ) -> Sharding:
         from edgebed.learning.models.anatomy import anatomy_of  # loads torch
+        from edgebed.learning.shards.building import check_beside
 
         assert trial.sharding is not None
         profile, method = trial.sharding.profile, trial.method
+        with self._locating(name, "method", "task.data", "task.objective"):
+            check_beside(task, method)
         with self._locating(name, "task.model", *SIZES):
             anatomy = anatomy_of(task, method)
         with self._locating(name, "shards.profile", "task.batch_size", *SIZES, "task.model", "method"):

@@ -51,10 +51,11 @@ from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section
 from edgebed.scenario.sweep_section import SweepSection
 
 MODELS = (
-    "small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "cifar-cnn-keep", "sigmoid-200",
-    "resnet8", "resnet20", "resnet18", "resnet18-imagenet", "resnet50", "resnet50-imagenet",
+    "small", "mlp", "cnn", "logistic", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "cifar-cnn-keep",
+    "sigmoid-200", "resnet8", "resnet20", "resnet18", "resnet18-imagenet", "resnet50", "resnet50-imagenet",
+    "transformer", "transformer-untied", "gru",
 )  # fmt: skip
-MODEL_SIZES = ("width", "kernel")
+MODEL_SIZES = ("width", "kernel", "layers", "heads")
 MAX_COUNT = 100_000
 
 JsonSchema = dict[str, Any]
@@ -181,11 +182,16 @@ class TaskSection(Section):
     model: ModelName
     """A built-in model, or your own: a function that returns a `torch.nn.Module`, found beside the scenario file."""
     width: int | None = Field(default=None, ge=1)
-    """Filters of a convolution of `four-layer` and `eight-layer`, and of the first ones of `vgg16`, 64 if left out;
-    passed on to your own function, too."""
+    """Filters of a convolution of `four-layer` and `eight-layer`, and of the first ones of `vgg16` and the larger
+    residual networks, 64 if left out; of the first ones of `resnet8` and `resnet20`, 16; numbers by which `transformer`
+    and `gru` know a token, 128. Passed on to your own function, too."""
     kernel: int | None = Field(default=None, ge=1)
     """Side of a convolution's filters in `four-layer` and `eight-layer`, 5 if left out; passed on to your own function,
     too."""
+    layers: int | None = Field(default=None, ge=1)
+    """Layers of `transformer`, 4 if left out, and of `gru`, 1; passed on to your own function, too."""
+    heads: int | None = Field(default=None, ge=1)
+    """Heads of `transformer`'s attention, which share its width, 4 if left out; passed on to your own function, too."""
     batch_size: int = Field(default=10, ge=1)
     """Examples in a mini-batch."""
     inputs: Literal["unit", "standardized"] = "unit"

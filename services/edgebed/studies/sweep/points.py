@@ -99,9 +99,12 @@ class SweepPlan:
         return tuple(axis.label for axis in self.axes)
 
     def sets_of(self, point: Point) -> tuple[str, ...]:
-        """The options that make the point's trial of the scenario."""
+        """The options that make the point's trial of the scenario, whose own trials may end at another measure."""
         values = (f"{axis.key}={value}" for axis, value in zip(self.axes, point.values, strict=True))
-        return (*values, f"stop.{self.level.measure}={self.level.value!r}", f"stop.window={self.level.window}")
+        own = dict.fromkeys(trial.stop.level.measure for trial in self.scenario.trials.values() if trial.stop.level)
+        away = (f"stop.{measure}=null" for measure in own if measure != self.level.measure)
+        level = f"stop.{self.level.measure}={self.level.value!r}", f"stop.window={self.level.window}"
+        return (*values, *away, *level)
 
     def planned(self) -> Iterator[tuple[Point, PlannedTrial]]:
         """Each point's trial with the times that the scenario has; ScenarioError where one cannot be run."""
