@@ -173,7 +173,7 @@ class TaskSection(Section):
 
     data: DataChoice
     """A built-in data set, or your own: a function that returns one, found beside the scenario file. With settings:
-    `{name: "mydata:table", rows: 100}`."""
+    `{name: plays, length: 128}`, `{name: "mydata:table", rows: 100}`; see docs/data-sets.md."""
     fraction: float = Field(default=1.0, gt=0.0, le=1.0)
     """Share of the training examples that is used, drawn by the seed."""
     split: SplitChoice = Split()
