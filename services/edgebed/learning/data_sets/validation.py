@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from edgebed.core import chance
 
 
-class HeldOut(NamedTuple):
+class Apart(NamedTuple):
     """A division of examples."""
 
     training: NDArray[np.int64]
@@ -25,7 +25,7 @@ class HeldOut(NamedTuple):
     """Clients that are too small for a validation part, and keep all their examples."""
 
 
-def hold_out(places: NDArray[np.int64], clients: NDArray[np.int64] | None, share: float, seed: int) -> HeldOut:
+def set_apart(places: NDArray[np.int64], clients: NDArray[np.int64] | None, share: float, seed: int) -> Apart:
     """Hold a share of the examples at `places` out, of each client by itself.
 
     `clients` are the (N,) clients of all examples; None: nobody's, and the share is drawn from all together. A client
@@ -45,4 +45,4 @@ def hold_out(places: NDArray[np.int64], clients: NDArray[np.int64] | None, share
             continue
         drawn = chance.generator(seed, "validation", k=client).choice(len(own), count, replace=False)
         is_held[own[drawn]] = True
-    return HeldOut(places[~is_held], places[is_held], kept)
+    return Apart(places[~is_held], places[is_held], kept)

@@ -9,7 +9,7 @@ from edgebed.reports.run.charts import with_most_frequent
 from edgebed.reports.studies.comparison_tables import clients_grid, clients_legend, grids, how_to_read, trials_grid
 from edgebed.reports.studies.curves import BAND, Over, curves_chart
 from edgebed.reports.writing.figures import Chart
-from edgebed.reports.writing.page import Figures, Grid, Listing, Notes, Page, Paragraph, Section, Span, legend, shaded
+from edgebed.reports.writing.page import Figures, Grid, Listing, Notes, Page, Paragraph, Part, Section, Span, legend, shaded
 from edgebed.running.results import Run
 from edgebed.studies.arms import Arm
 from edgebed.studies.comparison.comparison import FIRSTS, INCOMPARABLE, Comparison
@@ -35,7 +35,7 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
     tasks, notes = Notes(shaded(comparison.other_tasks, "bad")), Notes(shaded(comparison.notes, "unknown"))
     left_out = Notes(shaded((f"left out: {line}" for line in comparison.left_out), "quiet"))
     charts = charts_of_comparison(comparison, arms)
-    clients = [legend(clients_legend(comparison)), clients_grid(comparison)]
+    clients: list[Part] = [legend(clients_legend(comparison)), clients_grid(comparison)]
     by_client = [Section("Client by client", clients)] if comparison.clients else []
     changes = [
         Grid(("setting", comparison.baseline, name), [(each.path, each.before, each.after) for each in changed])
