@@ -9,7 +9,19 @@ from edgebed.reports.run.charts import with_most_frequent
 from edgebed.reports.studies.comparison_tables import clients_grid, clients_legend, grids, how_to_read, trials_grid
 from edgebed.reports.studies.curves import BAND, Over, curves_chart
 from edgebed.reports.writing.figures import Chart
-from edgebed.reports.writing.page import Figures, Grid, Listing, Notes, Page, Paragraph, Part, Section, Span, legend, shaded
+from edgebed.reports.writing.page import (
+    Figures,
+    Grid,
+    Listing,
+    Notes,
+    Page,
+    Paragraph,
+    Part,
+    Section,
+    Span,
+    legend,
+    shaded,
+)
 from edgebed.running.results import Run
 from edgebed.studies.arms import Arm
 from edgebed.studies.comparison.comparison import FIRSTS, INCOMPARABLE, Comparison
