@@ -19,6 +19,7 @@ from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, added
 from edgebed.core.plan import Task
+from edgebed.core.quantities import count_text
 from edgebed.learning import weights
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
@@ -60,6 +61,21 @@ def try_task(task: Task, data: DataSet, locating: Locating) -> None:
                         _sums_of(task, model, objective, batch, where)
         with locating("task.objective"):
             _try_sums(task, model, objective, data.test, size)
+
+
+def try_size(task: Task, data: DataSet, size: int) -> None:
+    """ScenarioError where the model and its objective do not train on so few examples at once."""
+    objective = objective_of_task(task)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        model, batch = models.build_for(task), batch_of(task, data.train, slice(0, size))
+        try:
+            objective.loss(model.train(), batch)
+        except Exception as error:
+            raise ScenarioError(
+                f"{task.model}: a mini-batch has {count_text(size, 'example')}, and it does not train on so few "
+                f"({error}). Give another batch_size, a higher min_examples, or a model without batch normalisation"
+            ) from error
 
 
 def _check_tokens(task: Task, data: DataSet) -> None:

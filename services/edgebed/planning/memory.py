@@ -120,7 +120,7 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, footprint: Footprint, con
         assert isinstance(node, WorkerPlan)  # stores and modules serve shards
         copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
         copied += local_copies(node.method, node.task) * model
-        batch = node.task.batch_size * gradient_bytes(footprint)
+        batch = min(node.task.batch_size, node.num_examples) * gradient_bytes(footprint)
     examples = examples_bytes(node.num_examples, data.train.input_bytes)
     kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
     return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
