@@ -147,6 +147,20 @@ def test_without_validation_its_examples_are_trained_with(tmp_path: Path, name: 
     assert np.array_equal(whole.test.targets[""].shape, without.test.targets[""].shape)
 
 
+def test_another_division_has_other_patients_of_the_same_number(tmp_path: Path):
+    """And the same ones in all, in the proportions of each hospital and answer."""
+    put_heart(tmp_path / "data", together=False)
+    first, second = (
+        load_data("heart", seed=0, data_dir=tmp_path / "data", settings={"division": number}) for number in (1, 2)
+    )
+
+    assert counts(first) == counts(second)
+    assert np.bincount(first.test.targets[""]).tolist() == np.bincount(second.test.targets[""]).tolist()
+    assert not np.array_equal(first.test.inputs[""], second.test.inputs[""])
+    with pytest.raises(ScenarioError, match="division: -1 is below 0"):
+        load_data("heart", seed=0, data_dir=tmp_path / "data", settings={"division": -1})
+
+
 def test_both_forms_of_heart_are_the_same(tmp_path: Path):
     """To the bit; the note says which it is."""
     forms = []

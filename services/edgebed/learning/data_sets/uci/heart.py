@@ -7,8 +7,8 @@ Missing values: what is a number becomes the mean of the training examples, and 
 missing; of the kinds of a finding none is set. Pressures and cholesterols of 0 are missing ones: nobody who lives has
 them, and a whole hospital does. In `heart.csv` four `ca` of Cleveland that are missing are 0, and stay so.
 
-Patients are divided by chance, the same for every seed, within hospital and answer; two who are alike in all findings
-are in the same part.
+Patients are divided by chance within hospital and answer, in the same way for every seed of a scenario; two who are
+alike in all findings are in the same part.
 
 Shapes: N patients.
 """
@@ -45,6 +45,15 @@ PAGE = "https://doi.org/10.24432/C52P4X"
 class Config(Shares):
     """Patients by hospital."""
 
+    division: int = 1
+    """Number that draws which patients are in which part, of which there are so few that results of two differ."""
+
+    def __post_init__(self) -> None:
+        """ValueError where a setting is impossible."""
+        super().__post_init__()
+        if self.division < 0:
+            raise ValueError(f"division: {self.division} is below 0")
+
 
 def find(folders: Sequence[Path]) -> Path | None:
     """Return the folder with the four files, or else `heart.csv`; None if there is neither."""
@@ -74,14 +83,14 @@ def features(values: dict[str, NDArray[np.float64]], train: NDArray[np.int64]) -
 
 
 def _divide(
-    hospitals: NDArray[np.str_], labels: NDArray[np.int64], values: dict[str, NDArray[np.float64]], shares: Shares
+    hospitals: NDArray[np.str_], labels: NDArray[np.int64], values: dict[str, NDArray[np.float64]], config: Config
 ) -> Parts:
     """Draw the parts within hospital and answer; patients with the same findings stay together."""
     findings = np.nan_to_num(np.stack([values[name] for name in COLUMNS[:-1]], axis=1), nan=-1.0)
     groups = np.searchsorted(HOSPITALS, hospitals) * 2 + labels
     _, first, alike = np.unique(np.column_stack([groups, findings]), axis=0, return_index=True, return_inverse=True)
-    drawn = chance.generator(0, "heart-test").permutation(len(groups))
-    return places(groups, shares, blocks=drawn[first[alike.reshape(-1)]])
+    drawn = chance.generator(config.division, "heart-division").permutation(len(groups))
+    return places(groups, config, blocks=drawn[first[alike.reshape(-1)]])
 
 
 def _read_processed(folder: Path) -> tuple[NDArray[np.str_], dict[str, NDArray[np.float64]]]:
