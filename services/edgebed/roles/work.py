@@ -110,7 +110,7 @@ class ClientsResult(msgspec.Struct, frozen=True, gc=False):
     final: bool
     clients: tuple[int, ...]
     sums: tuple[Sums, ...]
-    """Of each of these clients."""
+    """The sums of each client, in the order of their numbers."""
     tuned: tuple[Sums | None, ...]
     """After its own fine-tuning; None: it has none."""
 
