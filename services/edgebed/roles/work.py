@@ -110,9 +110,9 @@ class ClientsResult(msgspec.Struct, frozen=True, gc=False):
     final: bool
     clients: tuple[int, ...]
     sums: tuple[Sums, ...]
-    """Of each of these clients."""
+    """Sums over the examples of each of these clients."""
     tuned: tuple[Sums | None, ...]
-    """After its own fine-tuning; None: it has none."""
+    """Sums after each one's own fine-tuning; None: a client has none."""
 
 
 Job = GradientJob | EvaluationJob | ClientsJob | ScoreJob | ShardJob
