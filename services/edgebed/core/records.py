@@ -219,7 +219,7 @@ class Clients(Record):
     measured: dict[str, tuple[Loss, ...]]
     """The value of each measure of the task, by client; NaN where its examples give none."""
     tuned: dict[str, tuple[Loss, ...]] = msgspec.field(default_factory=dict)
-    """The same after the client's own fine-tuning; NaN where it has none; empty: nobody has."""
+    """The values after each client's own fine-tuning; NaN where a client has none; empty: nobody has any."""
     final: bool = False
 
 

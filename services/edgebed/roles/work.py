@@ -110,9 +110,9 @@ class ClientsResult(msgspec.Struct, frozen=True, gc=False):
     final: bool
     clients: tuple[int, ...]
     sums: tuple[Sums, ...]
-    """Sums over the examples of each of these clients."""
+    """The sums of each client, in the order of their numbers."""
     tuned: tuple[Sums | None, ...]
-    """Sums after each one's own fine-tuning; None: a client has none."""
+    """After its own fine-tuning; None: it has none."""
 
 
 Job = GradientJob | EvaluationJob | ClientsJob | ScoreJob | ShardJob

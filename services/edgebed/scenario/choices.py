@@ -21,6 +21,7 @@ VALIDATION_FORM = "a share of the training examples, e.g. 10%, or own, the data 
 EVERY_FORM = "a number of updates, e.g. 200 updates, or a duration, e.g. 5s"
 COMPARISONS = (">=", "<=", "==", "!=", ">", "<")
 CPUS_MIN = 0.01  # the least that the kernel holds: a millisecond of each 100
+CPUS_MAX = 10_000.0  # more than any machine has, and less than the kernel refuses
 INTERVAL_MIN_S = 0.001  # virtual time, too, goes from one interval to the next
 
 

@@ -32,7 +32,7 @@ from edgebed.learning.objectives.classification import Classification
 from edgebed.learning.objectives.registry import class_of
 from edgebed.scenario import choices
 from edgebed.scenario.by_client import ByClientSection, Every, interval_problem, whole_form
-from edgebed.scenario.choices import CPUS_MIN, HeldOut, Interval, Split, Validation
+from edgebed.scenario.choices import CPUS_MAX, CPUS_MIN, HeldOut, Interval, Split, Validation
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import Expectations, LevelSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
@@ -246,7 +246,7 @@ class TaskSection(Section):
 class Caps(Section):
     """What a node may use of the machine."""
 
-    cpus: float | None = Field(default=None, ge=CPUS_MIN)
+    cpus: float | None = Field(default=None, ge=CPUS_MIN, le=CPUS_MAX)
     """CPU cap in cores, e.g. 0.5, and 0.01 at least, which is the least that the kernel holds; no cap if left out."""
     memory: Memory | None = None
     """Memory cap; none if left out."""

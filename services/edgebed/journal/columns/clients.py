@@ -104,7 +104,7 @@ class ClientSummary(msgspec.Struct, frozen=True, kw_only=True):
     seen: dict[str, Spread] = {}
     """By measure, over clients that training saw."""
     tuned: dict[str, Spread] = {}
-    """The same after local fine-tuning."""
+    """The values after local fine-tuning."""
     held_out: dict[str, Spread] = {}
     """By measure, over clients that training never saw."""
 
