@@ -11,7 +11,7 @@ from plan_text import plan_text
 import edgebed
 from edgebed.core.errors import ScenarioError
 from edgebed.learning.data_sets.examples import Examples
-from edgebed.planning.division import Division, divide, hold_out
+from edgebed.planning.division import Division, divide, hold_out, used_of
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.reports.plan.description import describe_plan
 from edgebed.scenario.choices import HeldOut, Split
@@ -50,7 +50,7 @@ def divided(data: edgebed.DataSet, workers: int, seed: int, fraction: float = 1.
     """The division by client among so many workers."""
     task = TaskSection.model_construct(fraction=fraction, split=Split("by-client"), min_examples=least)
     labels = data.train.targets[""]
-    return divide(task, data, labels, [f"edge-{k}" for k in range(workers)], seed)
+    return divide(task, data, labels, used_of(data, fraction, seed), [f"edge-{k}" for k in range(workers)], seed)
 
 
 SIZES = st.lists(st.integers(1, 30), min_size=2, max_size=25)
@@ -115,7 +115,7 @@ def test_a_fraction_is_drawn_within_each_client_and_leaves_one_example_at_least(
     data = data_of([1, 2, 40], 0)
     by_client = np.concatenate(list(divided(data, 2, 7, fraction=0.25).parts.values()))
     task = TaskSection.model_construct(fraction=0.25, split=Split(), min_examples=1)
-    pooled = divide(task, data, data.train.targets[""], ["edge-0"], 7).parts["edge-0"]
+    pooled = divide(task, data, data.train.targets[""], used_of(data, 0.25, 7), ["edge-0"], 7).parts["edge-0"]
 
     assert np.bincount(data.train.clients[by_client]).tolist() == [1, 1, 10]
     assert np.array_equal(np.sort(by_client), pooled)
@@ -178,7 +178,7 @@ def test_examples_travel_with_their_clients():
     """So that the evaluator can measure by client."""
     planned = plan("task.held_out=2")
     for part in (planned.data.test, planned.examples(planned.plan.workers()[0])):
-        assert np.array_equal(Examples.of_named(part.named()).clients, part.clients)
+        assert np.array_equal(Examples.of_named(part.named("test"), "test").clients, part.clients)
 
 
 def test_all_may_not_be_held_out():

@@ -68,6 +68,8 @@ def client_evaluations(told: Iterable[Clients], kept: Collection[int] | None) ->
         row, places = row_of[record.version], [place_of[client] for client in record.clients]
         for part, by_measure in found.items():
             for name, values in getattr(record, part).items():
+                if len(values) != len(places):
+                    continue
                 if name not in by_measure:
                     by_measure[name] = np.full((len(versions), len(clients)), math.nan)
                 by_measure[name][row, places] = values
