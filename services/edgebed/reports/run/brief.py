@@ -9,7 +9,7 @@ from edgebed.journal.outcome import outcome_text, tone_of
 from edgebed.journal.start_up import start_up_lines
 from edgebed.journal.summary import Expectation, TrialSummary
 from edgebed.reports.run.answer import answer_lines
-from edgebed.reports.run.clients_text import client_line
+from edgebed.reports.run.clients_line import client_line
 from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
 from edgebed.reports.run.faults_text import accounting_line, faults_line, links_changed
 from edgebed.reports.run.shards_text import shards_text

@@ -10,11 +10,11 @@ from edgebed.core.measures.clients import STATISTICS, WHOSE
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import UNMEASURED, count_text
 from edgebed.journal.columns.clients import ClientSummary, Floats, names_of
+from edgebed.reports.run.clients_line import WHOSE_TEXT
 from edgebed.reports.writing.figures import MARKERS, PALETTE, Chart, percent_axis
 from edgebed.reports.writing.page import Figures, Grid, Part, Section, legend
 from edgebed.running.results import Trial
 
-WHOSE_TEXT = {"client": "as they are", "tuned_client": "fine-tuned", "unseen_client": "never seen in training"}
 ROWS_MAX = 1_000
 """Clients in a table; an export has all."""
 
@@ -35,20 +35,6 @@ def client_parts(trials: Sequence[Trial]) -> Iterator[Part]:
         yield Section(f"{trial.name}: {count_text(len(rows), 'client')}", [
             Grid(head, rows[:ROWS_MAX], is_sortable=True).without_empty_columns()
         ], is_folded=True)  # fmt: skip
-
-
-def client_line(trial: Trial) -> str:
-    """The headline over clients in a line; empty where nothing was measured client by client."""
-    summary, headline = trial.summary.clients, trial.summary.headline
-    if summary is None:
-        return ""
-    texts = []
-    for whose, (part, _) in WHOSE.items():
-        if spread := getattr(summary, part).get(headline.name):
-            prefix = "" if whose == "client" else f"{WHOSE_TEXT[whose]}: "
-            mean, worst = headline.text(spread.mean), headline.text(spread.worst_decile)
-            texts.append(f"{prefix}mean {mean}, worst decile {worst}")
-    return f"{headline.title} by client ({summary.clients:,}): {'; '.join(texts)}." if texts else ""
 
 
 def client_chart(trials: Sequence[Trial]) -> Chart:
