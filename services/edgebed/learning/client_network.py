@@ -7,8 +7,6 @@ version of the model, so that two versions differ by themselves.
 Shapes: n parameters, N examples, b examples in a mini-batch.
 """
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +15,7 @@ from edgebed.core.measures.task import Sums, added
 from edgebed.core.planned.clients import ByClient
 from edgebed.learning.allocator import EVALUATION_CHUNK
 from edgebed.learning.data_sets.examples import Examples
+from edgebed.learning.data_sets.split import by_client
 from edgebed.learning.network import Network
 
 
@@ -29,12 +28,11 @@ class ClientNetwork:
         """`measured` and `own` say whose their examples are; without `own` nobody is fine-tuned."""
         self.network, self.plan, self.seed = network, plan, seed
         self.measured, self.own = measured, own
-        self._places = _places(measured, plan.clients)
-        self._own_places = _places(own, plan.clients) if own is not None else {}
+        self._places, self._own_places = _places(measured), _places(own)
 
     def measure(self, theta: NDArray[np.float32], client: int) -> Sums:
         """(n,) weights -> the sums over the client's examples."""
-        places = self._places[client]
+        places = self._places.get(client, _NOWHERE)
         chunks = [places[start : start + EVALUATION_CHUNK] for start in range(0, len(places), EVALUATION_CHUNK)]
         return added([self.network.sums(theta, self.measured, chunk) for chunk in chunks])
 
@@ -62,10 +60,6 @@ class ClientNetwork:
 _NOWHERE = np.zeros(0, np.int64)
 
 
-def _places(examples: Examples, clients: Sequence[int]) -> Mapping[int, NDArray[np.int64]]:
+def _places(examples: Examples | None) -> dict[int, NDArray[np.int64]]:
     """The places of each client's examples."""
-    assert examples.clients is not None
-    order = np.argsort(examples.clients, kind="stable")
-    ends = np.searchsorted(examples.clients[order], clients, side="right")
-    starts = np.searchsorted(examples.clients[order], clients, side="left")
-    return {client: order[start:end] for client, start, end in zip(clients, starts, ends, strict=True)}
+    return {} if examples is None or examples.clients is None else by_client(examples.clients)

@@ -133,7 +133,7 @@ class Network:
         with torch.inference_mode():
             torch_device.seed(self._device, key)  # what an objective draws depends on the examples alone
             sums = self._objective.sums(self._model, batch_of(self._task, examples, which, self._device))
-            return {name: (_plain(total), float(weight)) for name, (total, weight) in sums.items()}
+            return {name: (plain_sum(total), float(weight)) for name, (total, weight) in sums.items()}
 
     def _set(self, theta: NDArray[np.float32]) -> None:
         assert theta.shape == self._given_numpy.shape, f"{theta.shape} parameters, not {self._given_numpy.shape}"
@@ -142,8 +142,8 @@ class Network:
             self._theta.copy_(self._given)
 
 
-def _plain(total: Any) -> Any:
-    """A sum as a number, or as an array of double precision, without torch."""
-    if isinstance(total, torch.Tensor) and total.ndim:
-        return total.detach().double().cpu().numpy()
-    return float(total)
+def plain_sum(total: Any) -> Any:
+    """Return a sum without torch: a number, or an array in double precision; TypeError or ValueError if it is none."""
+    if isinstance(total, torch.Tensor):
+        total = total.detach().double().cpu().numpy()
+    return np.asarray(total, np.float64) if np.ndim(total) else float(total)

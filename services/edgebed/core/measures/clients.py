@@ -5,18 +5,11 @@ from collections.abc import Iterable
 from edgebed.core.measures.measure import UNITS, Better, Measure
 from edgebed.core.measures.task import TaskMeasure
 
-STATISTICS = {
-    "mean": "Mean over clients, each of which counts as one",
-    "std": "Standard deviation over clients",
-    "worst_decile": "Mean of the worst tenth of the clients, of one at least",
-    "best_decile": "Mean of the best tenth of the clients, of one at least",
-}
-WHOSE = {
-    "client": ("seen", "of those that training saw"),
-    "tuned_client": ("tuned", "of those that training saw, after fine-tuning on each one's own examples"),
-    "unseen_client": ("held_out", "of those that training never saw"),
-}
-"""What the names of numbers over clients begin with, the part of a summary that they are of, and whose they are."""
+STATISTICS = ("mean", "std", "worst_decile", "best_decile")
+"""Over clients, each of which counts as one; a decile is the mean of a tenth of them, of one at least."""
+WHOSE = {"client": "seen", "tuned_client": "tuned", "unseen_client": "held_out"}
+"""What the names of numbers over clients begin with, and the part of a summary that these are of: of those that
+training saw, before and after fine-tuning on each one's own examples, and of those that it never saw."""
 
 
 def of_clients(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
@@ -35,18 +28,8 @@ def of_clients(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
 def place_of(name: str, measures: Iterable[TaskMeasure]) -> tuple[str, str, str] | None:
     """The part of a summary, the statistic and the measure that such a name is of; None: it is none of these names."""
     for each in measures:
-        for whose, (part, _) in WHOSE.items():
+        for whose, part in WHOSE.items():
             for statistic in STATISTICS:
                 if name == f"{whose}_{statistic}_{each.name}":
                     return part, statistic, each.name
     return None
-
-
-def meanings_of_clients(measures: Iterable[TaskMeasure]) -> dict[str, str]:
-    """What these numbers are."""
-    return {
-        f"{whose}_{statistic}_{each.name}": f"{text}, {of}: {each.meaning}".rstrip(": ")
-        for each in measures
-        for whose, (_, of) in WHOSE.items()
-        for statistic, text in STATISTICS.items()
-    }

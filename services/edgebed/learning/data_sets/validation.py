@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core import chance
+from edgebed.learning.data_sets.split import by_client
 
 
 class Apart(NamedTuple):
@@ -34,11 +35,7 @@ def set_apart(places: NDArray[np.int64], clients: NDArray[np.int64] | None, shar
     owners = np.zeros(len(places), np.int64) if clients is None else clients[places]
     is_held = np.zeros(len(places), np.bool_)
     kept = 0
-    order = np.argsort(owners, kind="stable")
-    names, starts = np.unique(owners[order], return_index=True)
-    ends = [*starts[1:], len(order)][: len(names)]
-    for client, start, end in zip(names.tolist(), starts, ends, strict=True):
-        own = order[start:end]
+    for client, own in by_client(owners).items():
         count = int(share * len(own) + 0.5)
         if not 0 < count < len(own):
             kept += 1

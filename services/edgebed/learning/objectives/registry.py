@@ -92,11 +92,6 @@ def declared(names: Iterable[str]) -> tuple[TaskMeasure, ...]:
     return tuple(known.get(name) or TaskMeasure(name=name) for name in names) or Classification.measures
 
 
-def all_declared() -> tuple[TaskMeasure, ...]:
-    """Return the measures of all built-in objectives, each once."""
-    return declared(dict.fromkeys(each.name for objective in OBJECTIVES.values() for each in objective.measures))
-
-
 def most_frequent_class(plan: Plan) -> tuple[int, float] | None:
     """The test set's most frequent class, with its share: what the headline is of who always says it.
 

@@ -12,7 +12,7 @@ def client_line(trial: Trial) -> str:
     if summary is None:
         return ""
     texts = []
-    for whose, (part, _) in WHOSE.items():
+    for whose, part in WHOSE.items():
         if spread := getattr(summary, part).get(headline.name):
             prefix = "" if whose == "client" else f"{WHOSE_TEXT[whose]}: "
             mean, worst = headline.text(spread.mean), headline.text(spread.worst_decile)

@@ -92,7 +92,7 @@ def _spread_rows(trial: Trial) -> Iterator[tuple[str, ...]]:
     summary = trial.summary.clients
     assert isinstance(summary, ClientSummary)
     for measure in trial.summary.measures:
-        for whose, (part, _) in WHOSE.items():
+        for whose, part in WHOSE.items():
             if spread := getattr(summary, part).get(measure.name):
                 of = "" if whose == "client" else f", {WHOSE_TEXT[whose]}"
                 values = (measure.text(getattr(spread, statistic)) for statistic in STATISTICS)

@@ -34,7 +34,7 @@ class ClientsOfArm(msgspec.Struct, frozen=True, kw_only=True):
 def compare_clients(arms: Sequence[Arm], base: Arm, headline: TaskMeasure) -> dict[str, ClientsOfArm]:
     """What each arm does to the clients, by its name; empty where nothing was measured client by client."""
     found: dict[str, ClientsOfArm] = {}
-    for whose, (part, _) in WHOSE.items():
+    for whose, part in WHOSE.items():
         tuned = whose == "tuned_client"
         if whose == "unseen_client":
             continue
