@@ -11,7 +11,7 @@ from edgebed.core.measures.trial import all_measures, meanings
 from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
-from edgebed.learning.objectives.registry import declared
+from edgebed.learning.objectives.registry import all_declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
 from edgebed.running.results import Run, Trial
 
@@ -193,7 +193,7 @@ def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
     )
 
 
-TRIALS, EVALUATIONS = _trials_table(declared(())), _evaluations_table(declared(()))
+TRIALS, EVALUATIONS = _trials_table(all_declared()), _evaluations_table(all_declared())
 UPDATES = ExportTable(
     "updates",
     "A row an update that the server applied and that is in the final model. In layer-wise training the last shard's"

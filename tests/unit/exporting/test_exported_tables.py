@@ -9,7 +9,7 @@ import pytest
 
 import edgebed
 from edgebed.core import records
-from edgebed.exporting.subjects import TABLES
+from edgebed.exporting.subjects import TABLES, tables_of
 from edgebed.journal.journal import JournalWriter
 
 ROOT = Path(__file__).parents[3]
@@ -171,7 +171,7 @@ def test_parquet_has_the_cells_of_csv_with_their_types(run, export, tables, tmp_
     for name, rows in texts.items():
         read = parquet.read_table(tmp_path / "parquet" / f"{name}.parquet")
         kinds = {field.name: str(field.type) for field in read.schema}
-        declared = next(table for table in TABLES if table.name == name)
+        declared = next(table for table in tables_of(run) if table.name == name)
         words = {"text": "string", "integer": "int64", "number": "double", "yes or no": "bool"}
         assert kinds == {column.name: words[column.kind] for column in declared.head}
         cells = [{key: cell_text(value) for key, value in row.items()} for row in read.to_pylist()]

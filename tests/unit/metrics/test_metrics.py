@@ -85,7 +85,7 @@ def test_any_record_may_be_observed_by_any_role(role):
 
 
 def _value(field):
-    return {} if field.name == "sums" else {int: 1, float: 1.0, str: "x"}.get(field.type, 1)
+    return {} if field.name == "measured" else {int: 1, float: 1.0, str: "x"}.get(field.type, 1)
 
 
 WAITED = [

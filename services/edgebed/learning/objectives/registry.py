@@ -81,8 +81,16 @@ def declared(names: Iterable[str]) -> tuple[TaskMeasure, ...]:
 
 
 def all_declared() -> tuple[TaskMeasure, ...]:
-    """Return the measures of all built-in objectives, each once."""
-    return declared(dict.fromkeys(each.name for objective in OBJECTIVES.values() for each in objective.measures))
+    """Return the measures of all built-in objectives, each once, and whose each is behind its meaning."""
+    of: dict[str, list[str]] = {}
+    for name, objective in OBJECTIVES.items():
+        for each in objective.measures:
+            of.setdefault(each.name, []).append(name)
+    whose = {name: "all" if len(names) == len(OBJECTIVES) else ", ".join(names) for name, names in of.items()}
+    return tuple(
+        msgspec.structs.replace(each, meaning=f"{each.meaning.removesuffix('.')} ({whose[each.name]}).")
+        for each in declared(of)
+    )
 
 
 def _check_measures(name: str, found: type[Objective]) -> None:

@@ -128,7 +128,7 @@ def _ranges(stop: "StopSection", last_update: int | None) -> dict[str, _Range]:
         ranges["time_s"] = _Range(0.0, stop.time, "time", f"the trial ends at {format_duration(stop.time)}")
     if level and alone and declared([level.measure])[0].unit == "share":
         reason = f"the trial goes on until the {level.measure} is {level.value:g}"
-        ranges[f"best_{level.measure}"] = _Range(level.value, 1.0, level.measure, reason)
+        ranges[f"best_{level.measure}"] = _Range(level.value, 1.0, stop.level_key, reason)
     return ranges
 
 
