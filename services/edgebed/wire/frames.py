@@ -9,7 +9,17 @@ from collections.abc import Sequence
 import msgspec
 
 from edgebed.wire.errors import LocalWireError, RemoteWireError
-from edgebed.wire.messages import COMPRESSED, PIECES_MAX, PROTOCOL, TENSORS, AnyMessage, DataMessage, ManagementMessage
+from edgebed.wire.messages import (
+    ARRAYS_MAX,
+    COMPRESSED,
+    PIECES_MAX,
+    PROTOCOL,
+    TENSORS,
+    AnyMessage,
+    Configure,
+    DataMessage,
+    ManagementMessage,
+)
 from edgebed.wire.tensors import Buffer, check_frames
 
 MAX_HEADER_BYTES = 16 * 1024 * 1024  # the plan of a node, with the user's own modules
@@ -51,13 +61,16 @@ def _check(message: AnyMessage, frames: Sequence[Buffer]) -> None:
     """Raise RemoteWireError unless the message carries the tensors that its kind does, and exactly their frames."""
     tensors = getattr(message, "tensors", ())
     names = tuple(tensor.name for tensor in tensors)
-    if names not in TENSORS.get(type(message), ((),)) and not _is_compressed(message, names):
+    if names not in TENSORS.get(type(message), ((),)) and not _is_named_freely(message, names):
         raise RemoteWireError(f"{type(message).__name__} with tensors {names[:8]}")
     check_frames(tensors, frames)
 
 
-def _is_compressed(message: AnyMessage, names: tuple[str, ...]) -> bool:
-    """Whether these may be what a compression has made; a model without `since` is whole."""
+def _is_named_freely(message: AnyMessage, names: tuple[str, ...]) -> bool:
+    """Whether these may be examples, or what a compression has made; a model without `since` is whole."""
+    if isinstance(message, Configure):
+        are_examples = all("/" in name or name == "constants" for name in names)
+        return are_examples and 1 <= len(names) <= ARRAYS_MAX and len(set(names)) == len(names)
     if not isinstance(message, COMPRESSED) or getattr(message, "since", 0) is None:
         return False
     return 1 <= len(names) <= PIECES_MAX and len(set(names)) == len(names) and "theta" not in names

@@ -15,7 +15,7 @@ from edgebed.core.plan import Injection, NodePlan
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.records import AnyRecord, Count
 
-PROTOCOL = 8
+PROTOCOL = 9
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -461,6 +461,8 @@ COMPRESSED: tuple[type[Message], ...] = (Push, Model)
 """They may carry what a compression makes of an update, under names of its own; whoever restores it knows these."""
 PIECES_MAX = 16
 """Tensors of such a message."""
+ARRAYS_MAX = 64
+"""Tensors of a `Configure`: arrays of examples have names of their own, behind what they are and a slash."""
 TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Push: (("update",), ("update", "kept")),
     Model: (("theta",), ("update",), ("update", "kept")),
@@ -471,10 +473,10 @@ TENSORS: dict[type[Message], tuple[tuple[str, ...], ...]] = {
     Checkpoint: (("theta",), ("theta", "state")),
     Keep: (("state",),),
     RollBack: (("state",),),
-    Configure: (("theta",), ("theta", "state"), ("x", "y"), ("x", "y", "constants")),
+    Configure: (("theta",), ("theta", "state"), ("inputs/", "targets/"), ("inputs/", "targets/", "constants")),
 }
-"""The names of the tensors that a message carries, in order; a choice of such where there are several, and of what is
-compressed the most common."""
+"""The names of the tensors that a message carries, in order; a choice of such where there are several, and of examples
+and of what is compressed the most common."""
 
 DataMessage = Join | Push | Working | Pull | Model | Activation | Gradient | Taken | Fetch | Backup | Resume | Refuse
 ManagementMessage = (

@@ -34,7 +34,7 @@ def pull(at_version):
 def evaluated(version, *, final=False):
     """The event that a model was measured, and the record of it."""
     record = evaluation(version=version, accuracy=0.5, loss=1.0, final=final)
-    return Computed(EvaluationResult(version, final, record.sums)), Journal(record)
+    return Computed(EvaluationResult(version, final, {"accuracy": (0.5, 1.0), "loss": (1.0, 1.0)})), Journal(record)
 
 
 @pytest.fixture
@@ -70,7 +70,9 @@ def test_a_loss_that_is_not_finite_has_its_tensor(by_updates, received):
         by_updates.handle(
             received(Model(sender="server", version=version, final=False, tensors=(tensor,)), frames), 0.0
         )
-        effects = by_updates.handle(Computed(EvaluationResult(version, False, {"loss": (loss, 1.0)})), 0.0)
+        effects = by_updates.handle(
+            Computed(EvaluationResult(version, False, {"accuracy": (0.5, 1.0), "loss": (loss, 1.0)})), 0.0
+        )
         said += [effect.record for effect in effects if isinstance(effect, Journal)]
 
     assert [record for record in said if isinstance(record, Diverged)] == [

@@ -179,6 +179,10 @@ def values_of(declared, names):
     """A strategy for the values of a field, small and large, possible and not."""
     if typing.get_origin(declared) is typing.Annotated:
         return values_of(typing.get_args(declared)[0], names)
+    if typing.get_origin(declared) is typing.Literal:
+        return st.sampled_from(typing.get_args(declared))
+    if typing.get_origin(declared) is dict:
+        return st.dictionaries(st.sampled_from(["accuracy", "loss", "x" * 300]), values_of(float, names), max_size=3)
     if typing.get_origin(declared) is tuple:
         return st.lists(st.sampled_from(["a: b", "x" * TEXT_MAX]), max_size=2).map(tuple)
     if typing.get_args(declared):

@@ -16,15 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import ArrayForm
 from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, sole
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
 ACCURACY = TaskMeasure(
@@ -110,7 +109,7 @@ class Classification(Supervised):
             raise ScenarioError(f"class_weights: {len(self.config.class_weights)} of them for {classes} classes")
         return classes
 
-    def labels(self, targets: Arrays) -> NDArray[np.integer]:
+    def labels(self, targets: Arrays) -> "NDArray[np.integer]":
         """Return the (N,) labels."""
         return targets[""]
 
@@ -118,6 +117,8 @@ class Classification(Supervised):
         """Return the weights of the classes that balance the training examples; a class without any has weight 0."""
         if self.config.class_weights != "balanced":
             return {}
+        import numpy as np
+
         counts = np.bincount(targets[""], minlength=outputs)
         weights = np.divide(counts.sum(), outputs * counts, out=np.zeros(outputs), where=counts > 0)
         return {"class_weights": [float(weight) for weight in weights]}

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
@@ -69,6 +67,8 @@ class MultiLabel(Supervised):
 
     def values(self, sums: Sums) -> dict[str, float]:
         """Return the F1 scores and the mean loss."""
+        import numpy as np
+
         hits, predicted, actual = (np.asarray(sums[name][0], np.float64) for name in ("hits", "predicted", "actual"))
         marked = predicted + actual
         of_labels = np.divide(2 * hits, marked, out=np.zeros_like(hits), where=marked > 0)
@@ -77,6 +77,8 @@ class MultiLabel(Supervised):
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the number of labels."""
+        import numpy as np
+
         for part in targets:
             marks = sole(part, "a multi-label classification has one array of zeros and ones, (examples, labels)")
             if marks.ndim != 2 or not np.isin(marks, (0, 1)).all():
@@ -96,6 +98,8 @@ class MultiLabel(Supervised):
         """Return the weights of the examples that have a label, where they balance the training examples."""
         if self.config.positive_weights != "balanced":
             return {}
+        import numpy as np
+
         have = np.asarray(targets[""], np.float64).sum(axis=0)
         weights = np.divide(len(targets[""]) - have, have, out=np.ones(outputs), where=have > 0)
         return {"positive_weights": [float(weight) for weight in weights]}

@@ -13,17 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor, nn
 
-Arrays = Mapping[str, NDArray[Any]]
+Arrays = Mapping[str, "NDArray[Any]"]
 """Targets of examples, (N, ...), by name; one array alone has the name ""."""
 Measured = dict[str, "tuple[Tensor | float, float]"]
 """Named sums over a batch, each a number or an array of numbers, with the sum's weight: mostly the number of examples.
@@ -93,9 +92,9 @@ class Objective(ABC):
             raise ScenarioError("it does not say how many outputs a model has; return a DataSet with outputs=")
         if all(each.dtype.kind in "iu" for each in alone):
             return int(max(each.max() for each in alone)) + 1
-        return int(np.prod(alone[0].shape[1:]))
+        return math.prod(alone[0].shape[1:])
 
-    def labels(self, targets: Arrays) -> NDArray[np.integer] | None:
+    def labels(self, targets: Arrays) -> "NDArray[np.integer] | None":
         """Return the (N,) label of each example, by which examples are divided and counted; None: they have none."""
         return None
 
@@ -138,7 +137,7 @@ def mean(sums: Sums, name: str) -> float:
     return float(total) / weight if weight else math.nan
 
 
-def sole(targets: Arrays, needs: str) -> NDArray[Any]:
+def sole(targets: Arrays, needs: str) -> "NDArray[Any]":
     """Return the one array of targets; ScenarioError where there is none, or more."""
     if set(targets) != {""}:
         named = ", ".join(sorted(targets)) or "none"

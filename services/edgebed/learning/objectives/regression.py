@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-import numpy as np
-
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
@@ -71,6 +69,8 @@ class Regression(Supervised):
 
     def values(self, sums: Sums) -> dict[str, float]:
         """Return the errors, the explained share of the variance, and the mean loss."""
+        import numpy as np
+
         names = ("squared_error", "target", "squared_target")
         error, target, squared = (np.asarray(sums[name][0], np.float64) / sums[name][1] for name in names)
         variance = squared - target**2

@@ -27,6 +27,7 @@ from edgebed.core.host import machine
 from edgebed.core.plan import Method, Part, Task
 from edgebed.core.units import format_duration
 from edgebed.journal.run_folder import write_atomically
+from edgebed.learning.objectives.registry import objective_of
 from edgebed.planning.planning import PlannedTrial
 from edgebed.wire.tensors import decode_pieces, encode_pieces
 
@@ -166,8 +167,11 @@ def _parameters(task: Task) -> int:
 
 
 def _is_of(cost: GradientCost, data: str, task: Task) -> bool:
-    mine = (cost.data, cost.model, cost.sizes, cost.batch_size, cost.inputs, cost.objective)
-    return mine == (data, task.model, task.sizes, task.batch_size, task.scaling, task.objective)
+    mine = (cost.data, cost.model, cost.sizes, cost.batch_size, cost.inputs, cost.objective.name)
+    if mine != (data, task.model, task.sizes, task.batch_size, task.scaling, task.objective.name):
+        return False
+    one, other = (objective_of(part, task.python_path).config for part in (cost.objective, task.objective))
+    return bool(one == other)
 
 
 def _is_same(measured: Part, part: Part) -> bool:

@@ -162,13 +162,10 @@ def test_evaluated_images_are_training_images(monkeypatch):
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 10, 30_000).astype(np.uint8)
     pixels = rng.integers(0, 256, (30_000, 1, 2, 2)).astype(np.uint8)
-    whole = DataSet(
-        name="cifar10", train_x=pixels[:20_000], train_y=labels[:20_000], test_x=pixels[20_000:],
-        test_y=labels[20_000:], classes=10,
-    )  # fmt: skip
+    whole = DataSet(train=(pixels[:20_000], labels[:20_000]), test=(pixels[20_000:], labels[20_000:]), outputs=10)
     monkeypatch.setattr(on_training_images, "load_data", lambda _name, seed: whole)
     found = on_training_images.cifar10()
 
-    assert found.train.inputs[""] is whole.train.inputs[""]
+    assert found.train is whole.train
     np.testing.assert_array_equal(found.test.inputs[""], whole.train.inputs[""][:10_000])
     np.testing.assert_array_equal(found.test.targets[""], whole.train.targets[""][:10_000])
