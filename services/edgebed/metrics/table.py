@@ -69,7 +69,7 @@ _SPLIT = Label(name="split", examples=("test",), closed=True)
 def measured(measure: TaskMeasure) -> Metric:
     """The metric of what a task measures on the test set."""
     return Metric(
-        name=measure.metric, type="gauge", unit="ratio" if measure.unit == "share" else "", roles=(CONTROLLER,),
+        name=measure.metric, type="gauge", unit="ratio" if measure.is_share else "", roles=(CONTROLLER,),
         help=f"{measure.meaning} Of the last evaluation; else NaN.".strip(),
         labels=(_RUN, _TRIAL, _SPLIT),
     )  # fmt: skip

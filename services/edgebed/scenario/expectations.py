@@ -116,11 +116,13 @@ def _read_level(given: object) -> float:
     return float(given)
 
 
-LevelValue = Annotated[
-    float,
-    PlainValidator(_read_level),
-    WithJsonSchema({"type": ["number", "string"], "title": "number or percentage"}),
-]
+def _level_schema(**limits: float) -> WithJsonSchema:
+    percentage = {"type": "string", "title": "percentage", "pattern": units.PERCENTAGE_PATTERN}
+    return WithJsonSchema({"anyOf": [{"type": "number", **limits}, percentage]})
+
+
+LevelValue = Annotated[float, PlainValidator(_read_level), _level_schema()]
+ShareValue = Annotated[float, PlainValidator(_read_level), _level_schema(exclusiveMinimum=0, maximum=1)]
 
 
 class LevelSection(Section):
@@ -134,7 +136,7 @@ class LevelSection(Section):
         }
     )
 
-    accuracy: LevelValue | None = None
+    accuracy: ShareValue | None = None
     """The accuracy that is to be reached, e.g. 0.9: short for `measure: accuracy, at: 0.9`."""
     measure: str | None = None
     """The measure of the task's objective that is to be as good as `at`, e.g. `perplexity`."""

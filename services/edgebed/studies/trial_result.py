@@ -16,7 +16,6 @@ from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
 from edgebed.journal.series import Evaluations
 from edgebed.journal.summary import TrialSummary
-from edgebed.learning.objectives.registry import declared
 from edgebed.running.results import Trial
 
 DTYPES = {"version": np.int64, "ingress_bytes": np.int64, "bits": np.int64, "final": np.bool_}
@@ -71,7 +70,7 @@ def columns_of(evaluations: Evaluations) -> Columns:
     for measure in evaluations.measures:
         values = evaluations.measured[measure.name].tolist()
         rounded = [float(f"{value:.{DIGITS}g}") for value in values]
-        columns[measure.name] = values if measure.unit == "share" else rounded
+        columns[measure.name] = values if measure.is_share else rounded
     return {name: [_short(value) for value in column] for name, column in columns.items()}
 
 
@@ -82,12 +81,8 @@ def _short(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def evaluations_of(columns: Columns, measures: tuple[TaskMeasure, ...] = ()) -> Evaluations:
-    """Evaluations from columns; EdgebedError where the columns are not those of evaluations.
-
-    Without `measures` what was measured is as built-in objectives declare it.
-    """
-    measures = measures or declared(sorted(columns.keys() - {*PASSED}))
+def evaluations_of(columns: Columns, measures: tuple[TaskMeasure, ...]) -> Evaluations:
+    """Evaluations from columns; EdgebedError where the columns are not those of evaluations."""
     names = [*PASSED, *(measure.name for measure in measures)]
     if sorted(columns) != sorted(names) or len({len(column) for column in columns.values()}) != 1:
         raise EdgebedError(f"evaluations have the columns {', '.join(names)}, all of one length")

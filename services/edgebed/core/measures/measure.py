@@ -39,7 +39,17 @@ class Unit(NamedTuple):
     example: str
     """A bound."""
     by: Literal["difference", "ratio"] = "ratio"
-    """How two values are compared: shares by their difference; bytes and times of two methods differ by factors."""
+    """How two values are compared: shares, and numbers that may be 0 or less, by their difference; bytes, times and
+    errors of two methods differ by factors."""
+
+    def change_text(self, difference: float) -> str:
+        """A difference of two values with its sign; of shares in points."""
+        return f"{100 * difference:+.2f}" if self.is_share else f"{'+' * (difference >= 0)}{number_text(difference)}"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether values are shares, whose differences are points."""
+        return self.text is percent_text
 
 
 def read_number(text: str) -> float:

@@ -247,9 +247,6 @@ STRUCTS: dict[Family, type[msgspec.Struct]] = {
 }  # fmt: skip
 MEASURES = {each.name: each for family, struct in STRUCTS.items() for each in measures_of(struct, family)}
 """Every measure of a trial by name, but for those of its task."""
-UNITS: dict[str, Unit] = {"share": SHARE, "number": NUMBER}
-
-
 OF_TASK = {"final": "Of the last model:", "best": "The best evaluation:", "last": "Measured last:"}
 """What a trial has of each measure of its task; `final_loss` names one of these numbers."""
 
@@ -259,11 +256,18 @@ def meanings(measures: Iterable[TaskMeasure]) -> dict[str, str]:
     return {f"{of}_{each.name}": f"{text} {each.meaning}" for each in measures for of, text in OF_TASK.items()}
 
 
+def unit_of(measure: TaskMeasure) -> Unit:
+    """The unit of a task's measure. What is to be large, as R2, may be 0 or less: a ratio of it says nothing."""
+    if measure.is_share:
+        return SHARE
+    return NUMBER._replace(text=measure.text, by="difference" if measure.better == "more" else "ratio")
+
+
 def of_task(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
     """What a trial has of each measure of its task: of the last model, the best, and what was measured last."""
     found: dict[str, Measure] = {}
     for each in measures:
-        unit, words, is_headline = UNITS[each.unit], each.words, not found
+        unit, words, is_headline = unit_of(each), each.words, not found
         final, best = f"final {words}", f"best {words}"
         declared = {
             "final": Measure(

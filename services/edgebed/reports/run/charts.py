@@ -15,12 +15,14 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.quantities import updates_text
+from edgebed.core.quantities import number_text, updates_text
 from edgebed.journal.series import Evaluations, Floats, Ints, Series, Updates
-from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of
-from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
+from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of, value_range
+from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, log_axis, percent_axis
 
 RATE_BINS = 40
+ROOM_ABOVE = 0.05
+"""Share of an axis that stays free above the highest value, where its lower end is set."""
 ROOM = 1.08
 """Factor by which the axis of rates goes beyond the highest, so that no line lies on the frame."""
 MARKS_APART = 0.02
@@ -196,10 +198,18 @@ def title_of(trials: Trials, what: str) -> str:
 
 
 def value_axis(axes: Axes, headline: TaskMeasure) -> None:
-    """Label the vertical axis for values of the headline, in per cent where they are shares."""
-    axes.set_ylabel(f"test {headline.words}" + (" (%)" if headline.is_share else ""))
+    """Set up the vertical axis for values of the headline that are drawn, in per cent where they are shares."""
+    axes.set_ylabel(headline.axis_title)
     if headline.is_share:
         percent_axis(axes.yaxis)
+    drawn = [float(value) for line in axes.get_lines() for value in np.asarray(line.get_ydata())]
+    shown = value_range(headline, drawn)
+    if shown and shown.is_log:
+        axes.set_ylabel(f"{headline.axis_title}\nlogarithmic")
+        axes.set_yscale("log")
+        log_axis(axes.yaxis, shown.low, shown.high, number_text)
+    elif shown and shown.low > np.nanmin(drawn):
+        axes.set_ylim(shown.low, shown.high + ROOM_ABOVE * (shown.high - shown.low))
 
 
 def bytes_scale(axes: Axes, over: str, low: float, high: float) -> None:

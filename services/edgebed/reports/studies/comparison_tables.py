@@ -4,7 +4,10 @@ import csv
 import io
 from collections.abc import Callable, Iterator
 
+from edgebed.core.measures.measure import SHARE, Unit
 from edgebed.core.measures.measure import Measure as OfTrials
+from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.trial import unit_of
 from edgebed.core.quantities import UNMEASURED, count_text, number_text, percent_text, updates_text
 from edgebed.reports.writing.page import Grid, Span, Text
 from edgebed.studies.comparison.comparison import REACHED, ArmResult, Comparison, Measure, Outcome
@@ -15,7 +18,7 @@ Columns = dict[str, OfTrials]
 """Measures by their names in a comparison."""
 OUTCOME = ("arm", "scenario", "trial", "runtime", "run", "seed", "to", "diverged")
 """What the CSV has of each trial before its measures."""
-DETECTABLE = ("updates_to", "time_s_to", "traffic_bytes_to")
+DETECTABLE = {"updates_to": "updates to", "time_s_to": "time to", "traffic_bytes_to": "traffic to"}
 """Measures, beside the best value of the headline, for which the legend states the power of their tests."""
 DISPENSABLE = ("seeds", "a push", "updates", "time", "up", "down", "diverged", "final")
 """Columns that a narrow terminal leaves out, first to last."""
@@ -57,8 +60,8 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
         sentences.append(f"± and (low to high): {100 * comparison.confidence:g} % Student-t interval over {seeds}.")
     if len(comparison.arms) > 1:
         sentences.append(
-            "Against the baseline, seed by seed: shares by their difference in points, all else by the ratio. An "
-            "interval that holds 0 points, or a ratio of 1, does not distinguish two arms."
+            f"Against the baseline, seed by seed: {_by_difference(comparison)}by the ratio. An interval that holds a "
+            "difference of 0, or a ratio of 1, does not distinguish two arms."
         )
         sentences += [*_detectable(comparison), *_chance(comparison)]
     if level is None:
@@ -66,7 +69,7 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     elif not level.is_named:
         sentences.append(
             f"{level.measure.level_text(level.value)} is the {highest} round {words} that every arm reached in every "
-            "seed, but for trials whose best is less than half of the highest."
+            "seed, but for trials that learnt less than half of what the best one did."
         )
     return tuple(sentences)
 
@@ -75,9 +78,9 @@ def _detectable(comparison: Comparison) -> Iterator[str]:
     """Sentences on the differences that each arm's tests would find in eight of ten studies."""
     for name, arm in comparison.arms.items():
         found = [
-            f"{text} in {label.replace('_bytes', '').replace('_s_', '_').replace('_', ' ')}"
-            for label in (f"best_{comparison.headline.name}", *DETECTABLE)
-            if (text := _detectable_text(arm.measures[label]))
+            f"{text} in {words}"
+            for label, words in (_best_of(comparison), *DETECTABLE.items())
+            if (text := _detectable_text(arm.measures[label], comparison.headline))
         ]
         if found:
             words = ", ".join(found)
@@ -96,12 +99,26 @@ def _chance(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _detectable_text(measure: Measure) -> str:
+def _best_of(comparison: Comparison) -> tuple[str, str]:
+    """The name of the headline's best value, and what it is called."""
+    return f"best_{comparison.headline.name}", f"best {comparison.headline.words}"
+
+
+def _by_difference(comparison: Comparison) -> str:
+    """What is compared by its difference, where anything is."""
+    unit = unit_of(comparison.headline)
+    if unit.by != "difference":
+        return ""
+    what = "shares by their difference in points" if unit.is_share else f"{comparison.headline.words} by its difference"
+    return f"{what}, all else "
+
+
+def _detectable_text(measure: Measure, headline: TaskMeasure) -> str:
     """The detectable difference; empty where nothing was tested, or where all seeds are the same."""
     if measure.against is None or _ends(measure.against) is None:
         return ""
     if measure.by == "difference":
-        return f"{100 * (detectable(measure.against) or 0.0):.2f} points"
+        return headline.points_text(detectable(measure.against) or 0.0)
     return f"{number_text(detectable_ratio(measure.against) or 1.0)} ×"
 
 
@@ -114,9 +131,9 @@ def mean_text(mean: ConfidenceInterval, write: Write) -> str:
     return f"{write(mean.mean)} ± {half.removesuffix(' %') if write is percent_text else half}"
 
 
-def difference_text(difference: ConfidenceInterval) -> str:
-    """A difference in percentage points, e.g. `+0.28 (-0.10 to +0.66)`."""
-    return _with_ends(difference, lambda value: f"{100 * value:+.2f}")
+def difference_text(difference: ConfidenceInterval, unit: Unit = SHARE) -> str:
+    """A difference, of shares in points, e.g. `+0.28 (-0.10 to +0.66)`."""
+    return _with_ends(difference, unit.change_text)
 
 
 def ratio_text(ratio: ConfidenceInterval) -> str:
@@ -191,12 +208,15 @@ def diverged_text(arm: ArmResult) -> str:
 
 
 def _grid_against(comparison: Comparison, columns: Columns) -> Grid:
-    measures = comparison.arms[comparison.baseline].measures
-    units = {key: "points" if measures[key].by == "difference" else "×" for key in columns}
+    units = {key: _change_unit(columns[key].unit) for key in columns}
     head = ("arm", "seeds", *(f"{each.compared}, {units[key]}" for key, each in columns.items()))
     base = set(comparison.arms[comparison.baseline].seeds)
     rows = [
-        (name, str(len(base.intersection(arm.seeds))), *(_against_text(arm, key) for key in columns))
+        (
+            name,
+            str(len(base.intersection(arm.seeds))),
+            *(_against_text(arm, key, of.unit) for key, of in columns.items()),
+        )
         for name, arm in comparison.arms.items()
         if name != comparison.baseline
     ]
@@ -224,13 +244,18 @@ def _value_text(arm: ArmResult, key: str, write: Write) -> str:
     return f"{reached}: {arm.num_diverged} diverged" if arm.num_diverged else reached
 
 
-def _against_text(arm: ArmResult, key: str) -> Text:
+def _change_unit(unit: Unit) -> str:
+    """What a column of changes is in."""
+    return ("points" if unit.is_share else "difference") if unit.by == "difference" else "×"
+
+
+def _against_text(arm: ArmResult, key: str, unit: Unit) -> Text:
     """An arm against the baseline, faint where the interval includes no difference."""
     measure = arm.measures[key]
     if measure.against is None:
         return "never" if key in REACHED and not arm.num_reached else UNMEASURED
     is_difference = measure.by == "difference"
-    text = difference_text(measure.against) if is_difference else ratio_text(measure.against)
+    text = difference_text(measure.against, unit) if is_difference else ratio_text(measure.against)
     return text if measure.against.excludes(0.0 if is_difference else 1.0) else Span(text, "quiet")
 
 

@@ -125,7 +125,7 @@ def _error_axis(axes: Axes, headline: TaskMeasure, lines: Sequence[MeanBand]) ->
     """Set up an axis of shares on a logarithmic scale of the error: 98 and 99 % are as far apart as 80 and 90 %."""
     axes.set_yscale("function", functions=(_height, _share))
     percent_axis(axes.yaxis)
-    axes.set_ylabel(f"test {headline.words} (%)\nlogarithmic in the error")
+    axes.set_ylabel(f"{headline.axis_title}\nlogarithmic in the error")
     axes.yaxis.set_minor_locator(NullLocator())
     if lines:
         low, high = min(line.low.min() for line in lines), max(line.high.max() for line in lines)

@@ -5,6 +5,7 @@ a shortened run does, they are a warning, and the run's verdict says what became
 only what certainly cannot be, whatever the runtime and whatever chance draws.
 """
 
+import math
 import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -13,13 +14,11 @@ from edgebed.algorithms.registry import applied_together
 from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
-from edgebed.learning.objectives.registry import declared
 from edgebed.scenario.faults.registry import name_of, plan_faults
 from edgebed.scenario.faults.settings.entry import FaultSection
 from edgebed.scenario.faults.settings.targets import Some, groups_of
 
 if TYPE_CHECKING:
-    from edgebed.scenario.expectations import Expectations
     from edgebed.scenario.schema import Evaluation, StopSection, TrialSection
 
 Keys = tuple[str, ...]
@@ -40,7 +39,7 @@ class Contradiction(NamedTuple):
 def contradictions(trial: "TrialSection", seed: int) -> Iterator[Contradiction]:
     """Yield everything in a trial that contradicts itself."""
     yield from _evaluations(trial.evaluation, trial.stop)
-    yield from _expectations(trial.expect, trial.stop, _last_update(trial))
+    yield from _expectations(trial, _last_update(trial))
     faults = _faults_by_entry(trial, seed)
     yield from _unmeasured(trial, faults)
     never: set[int] = set()
@@ -105,10 +104,10 @@ _POSSIBLE: dict[str, Callable[[_Range, float], bool]] = {
 }
 
 
-def _expectations(expect: "Expectations", stop: "StopSection", last_update: int | None) -> Iterator[Contradiction]:
+def _expectations(trial: "TrialSection", last_update: int | None) -> Iterator[Contradiction]:
     """Bounds that no trial which ends like this can meet."""
-    ranges = _ranges(stop, last_update)
-    for measure, bound in expect.bounds.items():
+    ranges = _ranges(trial, last_update)
+    for measure, bound in trial.expect.bounds.items():
         found = ranges.get(measure)
         if found and not _POSSIBLE[bound.comparison](found, bound.value):
             message = f"{measure} {bound.text} cannot be met: {found.reason}; change the bound, or stop.{found.limit}"
@@ -116,9 +115,9 @@ def _expectations(expect: "Expectations", stop: "StopSection", last_update: int 
             yield Contradiction((("expect", measure), limits), message)
 
 
-def _ranges(stop: "StopSection", last_update: int | None) -> dict[str, _Range]:
+def _ranges(trial: "TrialSection", last_update: int | None) -> dict[str, _Range]:
     """Return the ranges of what `stop` limits. A lower limit is certain where nothing else ends the trial."""
-    ranges = {}
+    ranges, stop = {}, trial.stop
     level = stop.level
     alone = [stop.updates, stop.time, level].count(None) == 2
     if stop.updates is not None and last_update is not None:
@@ -126,9 +125,12 @@ def _ranges(stop: "StopSection", last_update: int | None) -> dict[str, _Range]:
         ranges["updates"] = _Range(stop.updates if alone else 0, last_update, "updates", reason)
     if stop.time is not None:
         ranges["time_s"] = _Range(0.0, stop.time, "time", f"the trial ends at {format_duration(stop.time)}")
-    if level and alone and declared([level.measure])[0].unit == "share":
-        reason = f"the trial goes on until the {level.measure} is {level.value:g}"
-        ranges[f"best_{level.measure}"] = _Range(level.value, 1.0, stop.level_key, reason)
+    if level and alone:
+        measure = next(each for each in trial.measures if each.name == level.measure)
+        reason = f"the trial goes on until the {measure.words} is {level.value:g}"
+        ends = (level.value, 1.0 if measure.is_share else math.inf)
+        ends = ends if measure.better == "more" else (0.0 if measure.is_share else -math.inf, level.value)
+        ranges[f"best_{level.measure}"] = _Range(*ends, stop.level_key, reason)
     return ranges
 
 
