@@ -10,7 +10,12 @@ ON_HOST = HERE + ',host=~"$host"'
 """On the chosen hosts alone; with one alone nothing has that label, and all is chosen."""
 WORKERS = HERE + ',device_class!~"server|evaluator|store|modules"'
 
+HEADLINE = "edgebed_model_headline"
+"""What results are told by: its label `measure` says what that is, and in which unit."""
+OF_HEADLINE = "trial, measure"
+
 BY_TRIAL = "{{trial}}"
+BY_MEASURE = "{{trial}}: {{measure}}"
 BY_CLASS = "{{trial}} {{device_class}}"
 BY_HOST = "{{trial}} {{host}}"
 BY_NODE = "{{trial}} {{node}}"

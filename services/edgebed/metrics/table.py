@@ -285,6 +285,17 @@ CONTROLLER_METRICS = (
     ),
     *(measured(each) for each in all_declared()),
     Metric(
+        name="edgebed_model_headline", type="gauge", unit="", roles=(CONTROLLER,),
+        help="What results are told by, in its own unit, shares in per cent. Of the last evaluation; else NaN.",
+        labels=(
+            _RUN,
+            _TRIAL,
+            _SPLIT,
+            Label(name="measure", examples=("accuracy (%)", "perplexity", "MAE (mmHg)")),
+            Label(name="better", examples=("more", "less")),
+        ),
+    ),
+    Metric(
         name="edgebed_model_version", type="gauge", unit="updates", roles=(CONTROLLER,),
         help="Updates applied so far, as far as the server has reported.",
         labels=(_RUN, _TRIAL),

@@ -1,7 +1,7 @@
 """The controller's Prometheus metrics: the trial, its model, and its nodes as the controller sees them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,7 +160,7 @@ class TrialMetrics:
         self._families.clear(table.CONTROLLER_METRICS)
         for measure in plan.measures:
             self._families.add(table.measured(measure))
-            self._child(measure.metric, "test").set(float("nan"))
+        self._set_measured({})
         self._child("edgebed_model_version").set(0)
         self._child("edgebed_run_update_bytes_total").inc(applied_bytes)
         self._past_traffic = [past_traffic] if past_traffic else []
@@ -234,10 +234,20 @@ class TrialMetrics:
         self._child("edgebed_model_version").set(record.version)
 
     def _observe_evaluated(self, record: Evaluated) -> None:
-        for measure in self._progress.plan.measures:
-            self._child(measure.metric, "test").set(record.measured.get(measure.name, float("nan")))
+        self._set_measured(record.measured)
         if record.final:
             self._progress.measured_final()
+
+    def _set_measured(self, measured: Mapping[str, float]) -> None:
+        """Tell each measure of the task, NaN where it is not known, and the headline."""
+        measures = self._progress.plan.measures
+        values = {each.name: measured.get(each.name, float("nan")) for each in measures}
+        for each in measures:
+            self._child(each.metric, "test").set(values[each.name])
+        headline = measures[0]
+        self._child("edgebed_model_headline", "test", headline.titled_unit, headline.better).set(
+            values[headline.name] * (100 if headline.is_share else 1)
+        )
 
     def _observe_unanswered(self, record: Unanswered) -> None:
         if record.step >= 0:

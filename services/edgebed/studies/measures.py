@@ -58,8 +58,8 @@ class Level(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The level in words, e.g. `97 % in the mean of 3 evaluations`."""
-        return self.measure.level_text(self.value) + mean_of_text(self.window)
+        """The level in words, e.g. `97 % accuracy in the mean of 3 evaluations`."""
+        return self.measure.level_told(self.value) + mean_of_text(self.window)
 
 
 class Fall(msgspec.Struct, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ def test_what_is_cheaper_upwards_may_be_dearer_in_all(runs):
     )
     ratios = [measures[f"{way}_bytes_to"].against.mean for way in ("ingress", "egress", "traffic")]
     assert ratios == pytest.approx([0.2, 2.0, 8000 / 13_000])
-    assert grids(comparison)["To 90 % against asgd"].head[-3:] == ("up, ×", "down, ×", "total, ×")
+    assert grids(comparison)["To 90 % accuracy against asgd"].head[-3:] == ("up, ×", "down, ×", "total, ×")
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_the_accuracy_at_which_all_scenarios_stop_is_told_with_its_window(tmp_pa
 
     assert (comparison.level.value, comparison.window, not comparison.level.is_named) == (0.9, 2, False)
     assert [arm.num_reached for arm in comparison.arms.values()] == [1, 0]
-    assert "To 90 % in the mean of 2 evaluations" in grids(comparison)
+    assert "To 90 % accuracy in the mean of 2 evaluations" in grids(comparison)
     assert (compare([run], to=0.8).window, compare([run], window=1).level.value) == (2, 0.9)
     assert compare([run], window=1).arms["adacomp"].num_reached == 1
 
@@ -365,7 +365,7 @@ def test_an_arm_that_diverged_is_compared_and_said_so(tmp_path):
         finished_run(tmp_path, {"asgd": RISING[:2]}, seed=2, loss=math.nan),
     ]
     comparison = compare(runs, to=0.95, window=1)
-    reached = grids(comparison)["To 95 %"]
+    reached = grids(comparison)["To 95 % accuracy"]
 
     assert [outcome.diverged for outcome in comparison.arms["asgd"].outcomes] == [False, True]
     assert "pair/0002: asgd diverged at update 1: loss at edge-0 is not finite" in comparison.notes

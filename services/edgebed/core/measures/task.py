@@ -84,9 +84,14 @@ class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
         return self.unit == "share"
 
     @property
+    def titled_unit(self) -> str:
+        """The measure with its unit, e.g. `accuracy (%)`."""
+        return f"{self.words} ({self.symbol})" if self.symbol else self.words
+
+    @property
     def axis_title(self) -> str:
-        """The measure with its unit, as at the axis of a chart."""
-        return f"test {self.words}" + (f" ({self.symbol})" if self.symbol else "")
+        """What stands at the axis of a chart."""
+        return f"test {self.titled_unit}"
 
     def points_text(self, difference: float) -> str:
         """A difference of two values, in points where they are shares."""
@@ -95,6 +100,11 @@ class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
     def level_text(self, value: float) -> str:
         """A value that was asked for, with no more digits than it has."""
         return f"{100 * value if self.is_share else value:.6g} {self.symbol}".rstrip()
+
+    def level_told(self, value: float) -> str:
+        """The same with the measure's name, e.g. `97 % accuracy`, `perplexity 12`."""
+        text = self.level_text(value)
+        return f"{text} {self.words}" if self.is_share else f"{self.words} {text}"
 
     def is_reached(self, value: float, level: float) -> bool:
         """Whether a value is as good as another."""

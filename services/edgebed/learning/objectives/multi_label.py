@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 F1_MICRO = TaskMeasure(
-    name="f1_micro", label="F1 (micro)", meaning="F1 score of all labels together, from 0 to 1.", better="more"
+    name="f1_micro", label="micro F1", meaning="F1 score of all labels together, from 0 to 1.", better="more"
 )
 F1_MACRO = TaskMeasure(
-    name="f1_macro", label="F1 (macro)", meaning="Mean of the labels' F1 scores, from 0 to 1.", better="more"
+    name="f1_macro", label="macro F1", meaning="Mean of the labels' F1 scores, from 0 to 1.", better="more"
 )
 LOSS = TaskMeasure(name="loss", meaning="Mean binary cross-entropy over examples and labels, without weights.")
 

@@ -162,7 +162,7 @@ def csv_text(comparison: Comparison) -> str:
 def trials_grid(comparison: Comparison) -> Grid:
     """The trials, a row each."""
     whole, reached = _columns(comparison)
-    to = comparison.level.measure.level_text(comparison.level.value) if comparison.level else UNMEASURED
+    to = comparison.level.measure.level_told(comparison.level.value) if comparison.level else UNMEASURED
     heads = (*(each.compared for each in whole.values()), *(f"{each.compared} to {to}" for each in reached.values()))
     rows = [
         (name, each.run, str(each.seed), *(_trial_text(each, key, of) for key, of in (whole | reached).items()))

@@ -142,7 +142,7 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def level_text(self) -> str:
         """What is to be reached, in words, with over how many evaluations the mean is."""
-        return f"{self.measure.text(self.value)} {self.measure.words}{mean_of_text(self.window)}"
+        return self.measure.level_told(self.value) + mean_of_text(self.window)
 
 
 def evaluate_sweep(
