@@ -297,6 +297,14 @@ def test_the_page_of_all_runs_fits_a_desktop(open_page: Open) -> None:
     assert tab.evaluate("(wide => wide.scrollWidth - wide.clientWidth)(document.querySelector('.wide'))") <= 1
 
 
+def test_questions_have_room_on_a_phone(open_page: Open) -> None:
+    """The table is scrolled sideways in any case, and a narrow column of them would make its rows high."""
+    tab, _ = open_page("runs/index", PHONE)
+    widths = tab.evaluate("[...document.querySelectorAll('tbody td.long:last-child')].map(each => each.clientWidth)")
+
+    assert min(widths) > PHONE / 2
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_that_scrolls_a_table_still_shows_whose_row_it_is(open_page: Open, scheme: str) -> None:
     """The names stay at the left, above what passes below them."""

@@ -90,7 +90,7 @@ SIMULATED = {
     **SOAKED,
     **{method: said(method) for method in METHODS},
     "batch-direct": said("synthetic-inputs", "direct", learning={"match": "batch"}),
-    "squared": said(task={"loss": "squared"}),
+    "squared": said(task={"objective": {"name": "classification", "loss": "squared-softmax"}}),
     "standardized": said(task={"inputs": "standardized"}),
 }
 RUN_IN = {"simulation": SIMULATED, "process": SOAKED if soaking.SEED else LIVE, "docker": IN_CONTAINERS}

@@ -180,6 +180,22 @@ def test_small_pushes_steps_and_what_happens_behind_a_link_s_back(engine, tmp_pa
     assert helper["HostConfig"]["ReadonlyRootfs"]
 
 
+def test_compose_takes_no_container_of_a_run_for_its_own(engine) -> None:
+    """Though it has built the image: `docker compose up` would print what a helper says."""
+    engines = Engines()
+    site = find_site(engines, f"{NAME}/0001", "asgd")
+    try:
+        api, image = engine.client.api, ImageNames.named().server
+        labels = api.inspect_container(api.create_container(image, labels=site.labels)["Id"])["Config"]["Labels"]
+    finally:
+        site.clear(engine.client, networks=True)
+        engines.close()
+
+    built = api.inspect_image(image)["Config"]["Labels"]
+    assert built["com.docker.compose.service"] == "parameter-server-image"
+    assert labels["com.docker.compose.project"] == labels["com.docker.compose.service"] == ""
+
+
 def test_a_container_that_starts_anew_is_limited_anew(engine) -> None:
     """By a new helper in its new namespace, as its link is by then; a stranger's limit is an error that says so."""
     scenario = load_scenario(BASE | {"fleet": {"edge": {"count": 1, "uplink": "10mbit", "link_steps": [

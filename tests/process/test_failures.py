@@ -102,6 +102,7 @@ def test_the_fork_server_has_one_thread_and_no_socket(live: Live) -> None:
 
 def test_a_killed_worker_is_noticed_and_the_others_finish(live: Live) -> None:
     """Asynchronous training needs no particular worker; the journal says how the one ended."""
+    assert Path(f"/proc/{live.pid('edge-1')}/comm").read_text() == "edge-1\n", "as ps, top and pgrep show it"
     os.kill(live.pid("edge-1"), signal.SIGKILL)
 
     assert live.end() == 0

@@ -3,13 +3,13 @@
 import inspect
 from pathlib import Path
 
+from edgebed.algorithms.optimizer import OPTIMIZERS
 from edgebed.algorithms.registry import (
     AGGREGATIONS,
     COMPRESSIONS,
     EXCHANGES,
     LAYERWISE_RULES,
     LOCAL_WORKS,
-    OPTIMIZERS,
 )
 from edgebed.scenario.faults.registry import KINDS
 

@@ -112,8 +112,8 @@ def example_messages() -> list[tuple[messages.AnyMessage, list[memoryview]]]:
     parts = (("edge-0", 2), ("edge-1", 3))
     found.append((messages.Keep(sender="server", step=40, parts=parts, tensors=(state,)), state_frames))
     found.append((messages.RollBack(sender="controller", step=40, parts=parts, tensors=(state,)), state_frames))
-    x, x_frames = encode_dense("x", np.arange(640, dtype="u1").reshape(10, 1, 8, 8))
-    y, y_frames = encode_dense("y", np.arange(10, dtype="i8"))
+    x, x_frames = encode_dense("inputs/", np.arange(640, dtype="u1").reshape(10, 1, 8, 8))
+    y, y_frames = encode_dense("targets/", np.arange(10, dtype="i8"))
     configure = messages.Configure(
         sender="controller", incarnation=2, epoch_ns=123, plan=node_plan(), peers=("edge-0", "edge-1"), tensors=(x, y)
     )

@@ -5,6 +5,9 @@ import typing
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+NEEDED: dict[str, dict[str, Any]] = {"nesterov": {"momentum": 0.9}}
+"""What a switch says nothing without."""
+
 
 def variants(config: type, tried: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     """The defaults; each switch turned, each choice, and each of the numbers to be `tried`, one at a time."""
@@ -13,7 +16,7 @@ def variants(config: type, tried: Mapping[str, tuple[Any, ...]]) -> Iterator[dic
     for field in dataclasses.fields(config):
         declared = types[field.name]
         if declared is bool:
-            yield {field.name: not field.default}
+            yield {field.name: not field.default} | NEEDED.get(field.name, {})
         elif typing.get_origin(declared) is Literal and field.name != "name":
             yield from ({field.name: choice} for choice in typing.get_args(declared) if choice != field.default)
         else:

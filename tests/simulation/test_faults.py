@@ -2,14 +2,18 @@
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from quick_runs import run as run_quickly
 
 from edgebed.core import records
 from edgebed.emulation.model.cpu_quota import PERIOD_S
 from edgebed.emulation.outage import DEAD_S, RECONNECT_S, tried_after_s
 from edgebed.journal.journal import journal_hash
+from edgebed.journal.trial_state import TrialStatus
 
 Outcome = Any  # conftest.py
 Simulate = Callable[..., Outcome]
@@ -413,3 +417,14 @@ def test_the_same_seed_gives_the_same_journal_with_faults_too(simulate: Simulate
     assert {action for _, action in outcome.faults()} >= {"kill", "launch", "cut", "heal", "freeze", "thaw"}
     assert outcome.accounting.closes
     assert journal_hash(outcome.journal) == journal_hash(simulate(faulty).journal)
+
+
+def test_what_happens_after_the_last_look_is_shown(tmp_path: Path) -> None:
+    """Virtual time passes between two looks, and the end of the trial is looked at."""
+    looks: list[TrialStatus] = []
+    progress = SimpleNamespace(trial_started=lambda _: None, update=looks.append, trial_ended=lambda _: None)
+
+    run_quickly(scenario({"kill": "fast-0", "at": "2s"}), runtime="simulation", runs_dir=tmp_path, progress=progress)
+
+    assert [trouble.text for trouble in looks[-1].troubles] == ["fast-0: kill (kill-1)"]
+    assert looks[-1].state == "over"

@@ -13,7 +13,7 @@ import sys
 import edgebed, numpy as np
 from torch import nn
 
-WIDTH = 8
+WIDTH, NEAR = 8, 0.3
 
 class Base(nn.Module):
     def forward(self, images):
@@ -29,6 +29,19 @@ def blobs(seed):
     labels = np.arange(200) % 2
     inputs = chance.normal(size=(200, 12)).astype(np.float32) + labels[:, None].astype(np.float32)
     return inputs[:160], labels[:160], inputs[160:], labels[160:]
+
+class Near(edgebed.Supervised):
+    measures = (edgebed.TaskMeasure("near", unit="share", better="more"),)
+
+    def loss_of(self, outputs, targets):
+        return (outputs[:, 0] - targets).square().mean()
+
+    def sums_of(self, outputs, targets):
+        return {"near": (((outputs[:, 0] - targets).abs() < NEAR).sum(), len(targets))}
+
+def heights():
+    inputs, labels, *test = blobs(1)
+    return inputs, labels / 1.0, test[0], test[1] / 1.0
 
 def scenario(**task):
     return {
@@ -63,10 +76,12 @@ def test_the_notebook_runs_in_a_kernel(tmp_path, monkeypatch):
     assert not any(committed)
     assert "times smaller" in said
     assert "Narrow is defined in this notebook or script" in said
-    assert len(list((tmp_path / "runs/quickstart").glob("0*/report.html"))) == 4
+    assert len(list((tmp_path / "runs/quickstart").glob("0*/report.html"))) == 5
     assert any("asgd completed: accuracy" in html.replace("✓ ", "") for html in shown)
     assert "<caption>quickstart/" in shown[-1]
     assert not any("<progress" in html for html in shown)
+    (own,) = (cell for cell in code if "task.objective" in cell.source)
+    assert any("close" in output.data.get("text/html", "") for output in own.outputs if "data" in output)
 
 
 @pytest.mark.parametrize("processes", [1, 2])
@@ -82,10 +97,25 @@ def test_a_class_and_a_function_of_a_script_are_model_and_data(tmp_path, process
     assert lines == ["True Net ['__main__:Net', '__main__:blobs']"]
 
 
+def test_an_objective_of_a_script_is_that_of_a_task(tmp_path):
+    """As an option, beside model and data; a notebook shows what it measures, and the manifest has its text."""
+    lines = output_of(
+        f"{OWN}\nobjects = {{'task.objective': Near, 'task.data': {{'name': heights}}, 'task.model': Net}}\n"
+        "run = edgebed.run(scenario(), runtime='simulation', processes=2, set=objects)\n"
+        "trial = run.trials['asgd']\n"
+        "print(trial.summary.final['near'] > 0.4, 'near' in run._repr_html_(), sorted(run.manifest['own_code']))\n"
+        "print(edgebed.run(scenario(), runtime='simulation', processes=1, set=objects).trials['asgd'].series"
+        ".evaluations.values.tolist() == trial.series.evaluations.values.tolist())",
+        tmp_path,
+    )
+
+    assert lines == ["True True ['__main__:Near', '__main__:Net', '__main__:heights']", "True"]
+
+
 def test_what_is_defined_in_a_script_is_known_by_its_text(tmp_path):
     """With what it uses: a width, a base. What nobody uses is no part of it."""
     digests = []
-    for change in (("WIDTH = 8", "WIDTH = 8"), ("WIDTH = 8", "WIDTH = 9"), ("(images)\n", "(2 * images)\n"),
+    for change in (("= 8, 0.3", "= 8, 0.3"), ("= 8, 0.3", "= 9, 0.3"), ("(images)\n", "(2 * images)\n"),
                    ("import sys", "import sys\nUNUSED = 1")):  # fmt: skip
         text = OWN.replace(*change)
         lines = output_of(
@@ -121,6 +151,14 @@ def test_a_run_is_not_resumed_with_another_class_of_the_same_name(tmp_path):
     [
         ("edgebed.run(scenario(), runtime='process')", "task.model: Net is defined in this notebook"),
         ("edgebed.run(scenario(model=lambda: Net(2)), runtime='simulation')", "task.model: .*cannot be found"),
+        (
+            "edgebed.run(scenario(data=heights, objective=Near), runtime='process')",
+            "task.objective: Near is defined in this notebook .* say `objective: mytask:Near`",
+        ),
+        (
+            "edgebed.run(scenario(objective=Near()), runtime='simulation')",
+            "task.objective: not an objective: an instance of Near; its name, .* in Python also the function or class",
+        ),
         ("edgebed.run(scenario(model=Net(2)), runtime='simulation')", "task.model: an instance of Net cannot"),
         ("edgebed.agree(scenario(model='small'), jobs=2)", "task.data: blobs is defined in"),
     ],

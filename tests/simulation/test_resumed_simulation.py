@@ -100,7 +100,9 @@ def test_a_trial_that_was_resumed_says_that_it_is_another_than_its_seed_says(gon
     assert (said["asgd"], said["comp-asgd"]) == ([], [])
     (text,) = said["adacomp"]
     assert text.startswith("it was resumed at ")
-    assert text.endswith("nodes began new lives, with other draws than an uninterrupted trial of this seed")
+    assert text.endswith(
+        "nodes started anew, and draw other random numbers than in an uninterrupted trial of this seed"
+    )
 
 
 def test_a_killed_simulation_goes_on_to_its_end(broken: Path, gone_on: Run) -> None:

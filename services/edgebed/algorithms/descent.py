@@ -9,6 +9,9 @@ Shapes: n parameters.
 
 from typing import Any, ClassVar
 
+EPSILON_MIN = 1.2e-38
+"""Least number that 32-bit arithmetic tells from zero with all its digits."""
+
 
 class Descent:
     """How parameters follow their gradient."""
@@ -32,8 +35,13 @@ class Descent:
 
 def check_moments(config: Any) -> None:
     """Raise ValueError, `field: what`, where a setting of an optimizer is outside its range."""
-    if not getattr(config, "epsilon", 1.0) > 0.0:
-        raise ValueError(f"epsilon: {config.epsilon:g} is not above 0")
+    if not getattr(config, "epsilon", 1.0) >= EPSILON_MIN:
+        raise ValueError(f"epsilon: {config.epsilon:g} is below {EPSILON_MIN:g}, which 32-bit numbers do not resolve")
     for name in ("momentum", "beta_1", "beta_2"):
         if not 0.0 <= getattr(config, name, 0.0) < 1.0:
             raise ValueError(f"{name}: {getattr(config, name):g} is not from 0 to below 1")
+    has_momentum = getattr(config, "momentum", 0.0) > 0.0
+    if has_momentum and getattr(config, "optimizer", "sgd") == "adam":
+        raise ValueError("momentum: adam has a mean of its own (beta_1), and takes no momentum; leave it out")
+    if getattr(config, "nesterov", False) and not has_momentum:
+        raise ValueError("nesterov: there is no momentum to look ahead along; give one, e.g. momentum: 0.9")

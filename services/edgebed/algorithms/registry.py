@@ -1,7 +1,8 @@
 """The parts a method is made of, by name, and the named methods: presets of parts.
 
-A part is a module in a folder beside this file, with a `Config` that has its name; a line of a table below adds it, and
-nothing else names it. Or it is the user's own, and its name is an import path (custom.py): docs/creating-a-method.md.
+A part is a module in a folder beside this file, with a `Config` that has its name; a line of a table below, or in
+optimizer/, adds it, and nothing else names it. Or it is the user's own, and its name is an import path (custom.py):
+docs/creating-a-method.md.
 """
 
 import functools
@@ -21,6 +22,7 @@ from edgebed.algorithms.descent import Descent
 from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work.base import LocalWork
+from edgebed.algorithms.optimizer import OPTIMIZERS
 from edgebed.core import imports
 from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
 
@@ -69,12 +71,6 @@ EXCHANGES = _table(
     "dense",
     "int8",
     "top_k",
-)
-OPTIMIZERS = _table(
-    "optimizer",
-    "sgd",
-    "momentum",
-    "adam",
 )
 
 KINDS: dict[str, dict[str, ModuleType]] = {

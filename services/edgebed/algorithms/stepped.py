@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import Aggregator
 from edgebed.algorithms.descent import Descent
-from edgebed.algorithms.optimizer import adam, momentum, sgd
+from edgebed.algorithms.optimizer import OPTIMIZERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +24,7 @@ class Stepped:
     momentum: float = 0.0
     """`sgd`: what is left of the velocity from one step to the next: heavy ball."""
     nesterov: bool = False
-    """`sgd`: Nesterov's momentum: the step looks ahead along the velocity."""
+    """`momentum`: Nesterov's: the step looks ahead along the velocity."""
     beta_1: float = 0.9
     """`adam`: decay of the mean of the gradient."""
     beta_2: float = 0.999
@@ -35,9 +35,8 @@ class Stepped:
 
 def descent_by(config: Stepped) -> Descent:
     """Return the optimizer that the settings name."""
-    if config.optimizer == "adam":
-        return adam.Optimizer(config)
-    return momentum.Optimizer(config) if config.momentum else sgd.Optimizer(config)
+    descent: Descent = OPTIMIZERS["momentum" if config.momentum else config.optimizer].Optimizer(config)
+    return descent
 
 
 def copies_of(config: Stepped) -> float:

@@ -12,8 +12,7 @@ from edgebed.core.errors import ScenarioError, unwritten
 SCAFFOLD = Path(__file__).with_name("scaffold")
 FILES = {
     "scenario.yaml": "what is trained, by which method, on which fleet, and what you expect",
-    "mymodel.py": "a model",
-    "mydata.py": "a data set",
+    "mytask.py": "a task: data, a model, its loss and what is measured",
     "mymethod.py": "a part of a method: a compression",
 }
 NAME = "my-experiment"
@@ -25,7 +24,7 @@ Folder = Annotated[
 
 
 def init(folder: Folder = Path(NAME)) -> None:
-    """Write an experiment to begin with: a scenario, and a model, data and a method of your own."""
+    """Write an experiment to begin with: a scenario, and a task and a method of your own."""
     from edgebed.scenario.names import check_name
 
     name = folder.absolute().name

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 TRACKING_VARIABLE = "MLFLOW_TRACKING_URI"
 FormatOption = Annotated[
     Format,
-    typer.Option("--format", help="What to write; all but csv need the extra of that name, e.g. edgebed[parquet]."),
+    typer.Option("--format", help="What to write; all but csv need edgebed's extra of the same name."),
 ]
 Trials = Annotated[
     list[str] | None,

@@ -196,3 +196,5 @@ def plan(
         put_json([as_dict(description) for description in descriptions])
     else:
         put_parts(page.brief)
+        if output is not None:
+            put(f"page: {output}")

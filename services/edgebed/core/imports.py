@@ -144,25 +144,41 @@ def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
     by_keyword = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     unknown = [p.name for p in parameters if p.name in by_keyword - offers.keys() and p.default is p.empty]
     if unknown:
+        known, none = (", ".join(offers), "is none of these and ") if offers else ("nothing", "")
         raise ScenarioError(
-            f"{name}: it is called with {', '.join(offers)}, as far as it names them; {', '.join(unknown)} is none of "
-            f"these and needs a default{begins(function)}"
+            f"{name}: it is called with {known}, as far as it names them; {', '.join(unknown)} {none}needs a default"
+            f"{begins(function)}"
         )
     taken = {key: value for key, value in offers.items() if takes_all or key in by_keyword}
     try:
         return function(**taken)
+    except ScenarioError as error:
+        raise ScenarioError(
+            *(f"{name}: {problem.removesuffix('.')}{_place(error, function)}" for problem in error.problems)
+        ) from error
     except (Exception, SystemExit) as error:  # whatever the user's code raises is the user's to read
         arguments = ", ".join(f"{key}={value!r}" for key, value in taken.items())
         raise ScenarioError(f"{name}: calling it with ({arguments}) failed: {reason(error)}") from error
 
 
-def reason(error: BaseException) -> str:
-    """An exception in one line: its type, its message, and the last line of the user's own that was gone through."""
-    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    places = [frame for frame in frames if _is_users(frame[0])] or frames
-    place = f" ({places[-1][0]}:{places[-1][1]})" if places else ""
+def reason(error: BaseException, called: Callable[..., Any] | None = None) -> str:
+    """An exception in one line: its type, its message, and the last line of the user's own that was gone through.
+
+    Where none was, such as where arguments do not fit, the line where the user's function that was `called` begins.
+    """
     message = " ".join(str(error).split())
-    return f"{type(error).__name__}: {message}{place}" if message else f"{type(error).__name__}{place}"
+    if isinstance(error, ScenarioError):  # it says in plain words what is wrong
+        return f"{message}{_place(error, called)}"
+    return ": ".join(filter(None, (type(error).__name__, message))) + _place(error, called)
+
+
+def _place(error: BaseException, called: Callable[..., Any] | None) -> str:
+    frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
+    places = [frame for frame in frames if _is_users(frame[0])]
+    if not places and called is not None and (place := begins(called)):
+        return place
+    file, line = [*frames, *places][-1] if frames else ("", 0)
+    return f" ({file}:{line})" if frames else ""
 
 
 def _is_users(file: str) -> bool:

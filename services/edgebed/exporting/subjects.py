@@ -21,7 +21,7 @@ FACTS = ("method", "outcome", "reason", "interface")
 
 
 def _trial(run: Run, trial: Trial) -> Filled:
-    summary = next(each for each in run.summary.trials if each.trial == trial.name)
+    summary = trial.summary
     verdict = summary.fidelity.verdict if summary.fidelity else None
     measured = (*(getattr(summary, name) for name in FACTS), *map(summary.value, all_measures(_measures(run))))
     diverged = summary.diverged.text if summary.diverged else ""

@@ -71,7 +71,7 @@ def _export(client: Any, experiment: str, run: Run, trial: Trial, params: Mappin
     start_s = run.started_s
     identity = f"{run.folder.name} {trial.name} {run.manifest.get('started', '')}".strip()
     before = client.search_runs([experiment], f"tags.`{IDENTITY}` = '{identity}'")
-    summary = next(each for each in run.summary.trials if each.trial == trial.name)
+    summary = trial.summary
     tags = {
         IDENTITY: identity,
         "edgebed.run": run.folder.name,

@@ -122,7 +122,7 @@ class CheckpointStore:
             with open_file(path) as file, np.load(file, allow_pickle=False) as arrays:
                 backup = ShardBackup(step, {name: _numbers(name, arrays[name], np.float32) for name in arrays})
         except UNREADABLE as error:
-            raise EdgebedError(f"{path}: no backup can be read here: {error}") from error
+            raise EdgebedError(f"{path}: no backup can be read here: {_reason(error)}") from error
         _require_finite(backup.states.values(), path)
         return backup
 
@@ -137,6 +137,12 @@ def _of_model(checkpoint: ModelCheckpoint, initial: NDArray[np.float32], path: P
         )
     _require_finite([theta], path)
     return checkpoint
+
+
+def _reason(error: BaseException) -> str:
+    """Why a file cannot be read, and what to do; where it is no archive, numpy's advice is to unpickle it."""
+    what = "it is no archive of arrays" if "pickle" in str(error) else str(error)
+    return f"{what}; restore it, or remove it to resume without it"
 
 
 def _require_finite(arrays: Iterable[NDArray[np.float32]], path: Path) -> None:
@@ -158,7 +164,7 @@ def read_checkpoint(path: Path) -> ModelCheckpoint:
             state = _numbers("state", state, np.uint8)
         return ModelCheckpoint(int(version), _numbers("theta", theta, np.float32), state)
     except UNREADABLE as error:
-        raise EdgebedError(f"{path}: no checkpoint can be read here: {error}") from error
+        raise EdgebedError(f"{path}: no checkpoint can be read here: {_reason(error)}") from error
 
 
 def _numbers(name: str, array: NDArray[Any], dtype: type[Number]) -> NDArray[Number]:

@@ -245,7 +245,7 @@ class Series:
     unobserved_s: float = 0.0
     """Seconds of training without a controller: it had died, and nodes went on."""
     accounting: Accounting | None = None
-    """What became of every update, or every step in layer-wise training; None where the journal is too old to say."""
+    """What became of every update, or every step in layer-wise training; None where no node reported any."""
     traffic: tuple[tuple[float, records.Traffic], ...] = ()
     """Bytes through the server's data socket so far, as (t, record)."""
     traffic_of: dict[str, records.Traffic] = dataclasses.field(default_factory=dict)

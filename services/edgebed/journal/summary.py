@@ -16,7 +16,7 @@ from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import MEASURES, OF_TASK, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import VERDICTS, largest_share
+from edgebed.core.quantities import VERDICTS
 from edgebed.core.records import ShardPhases, Traffic
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting
@@ -28,6 +28,7 @@ from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.start_up import StartUp, start_up_of
 from edgebed.journal.trial_warnings import divergence, losses, resumptions, unheard_of, unmeasured
 from edgebed.journal.verdict.fidelity import Fidelity, judge
+from edgebed.learning.objectives.registry import most_frequent_class
 
 COMPARISONS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -90,7 +91,7 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
     """Phases of the nodes' start; None in the simulation."""
     refused_by_code: dict[str, int]
     accounting: Accounting | None = None
-    """What became of every update, or of every step of a shard; None where the journal is too old to say."""
+    """What became of every update, or of every step of a shard; None where no node reported any."""
     gone: dict[str, float] = msgspec.field(default_factory=dict)
     """For how many seconds each node had been away that was not back when training ended."""
     fidelity: Fidelity | None = None
@@ -199,7 +200,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         final=evaluations.of_last_model(),
         best=evaluations.best(),
         last=evaluations.last(),
-        most_frequent_class=most[1] if (most := largest_share(plan.evaluator.label_counts)) else None,
+        most_frequent_class=most[1] if (most := most_frequent_class(plan)) else None,
         last_version=int(evaluations.version[-1]) if len(evaluations) else None,
         diverged_at=first.update if first else None,
         diverged=first,

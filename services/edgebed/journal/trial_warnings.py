@@ -1,10 +1,11 @@
 """What a reader of a trial must know before trusting its numbers, in words; pure."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import count_text, seconds_text
+from edgebed.core.records import Node
 from edgebed.journal.accounts.seen_pushes import AFTER_THE_END
 from edgebed.journal.accounts.skipped_evaluations import skipped_text
 from edgebed.journal.series import Series
@@ -31,20 +32,28 @@ def unheard_of(plan: Plan, series: Series) -> Iterator[str]:
 
 
 def losses(series: Series, workers: set[str]) -> Iterator[str]:
-    """How many workers, and how many other nodes, died or never came unasked; with the first reasons."""
+    """Nodes that died or never came unasked, with the reason; of many how many there are, and the first of them."""
     lost_nodes = unasked_losses(series.nodes, series.faults)
-    for noun, lost in (
-        ("worker", [node for node in lost_nodes if node.name in workers]),
-        ("node", [node for node in lost_nodes if node.name not in workers]),
-    ):
-        died, missing = (len({node.name for node in lost if node.state == state}) for state in ("died", "missing"))
-        if died or missing:
-            yield f"{count_text(died, noun)} died, {missing} missing"
     last = list({node.name: node for node in lost_nodes}.values())
+    if len(last) > LOST_MAX:
+        yield from _lost_counts(lost_nodes, workers)
     for node in last[:LOST_MAX]:
         yield f"{node.name} {node.state}: {node.reason}" if node.reason else f"{node.name} {node.state}"
     if len(last) > LOST_MAX:
         yield f"and {len(last) - LOST_MAX} more"
+
+
+def _lost_counts(lost_nodes: Sequence[Node], workers: set[str]) -> Iterator[str]:
+    """How many workers, and how many other nodes, died or are missing, e.g. `5 workers died, 1 missing`."""
+    for noun, lost in (
+        ("worker", [node for node in lost_nodes if node.name in workers]),
+        ("other node", [node for node in lost_nodes if node.name not in workers]),
+    ):
+        died, missing = (len({node.name for node in lost if node.state == state}) for state in ("died", "missing"))
+        if died:
+            yield f"{count_text(died, noun)} died" + (f", {missing} missing" if missing else "")
+        elif missing:
+            yield f"{count_text(missing, noun)} missing"
 
 
 def resumptions(series: Series) -> Iterator[str]:
@@ -53,8 +62,8 @@ def resumptions(series: Series) -> Iterator[str]:
         *_, last_s = times_s
         often = f"{len(times_s)} times, the last time at " if len(times_s) > 1 else "at "
         yield (
-            f"it was resumed {often}{seconds_text(last_s)} of training: nodes began new lives, with other draws than "
-            "an uninterrupted trial of this seed"
+            f"it was resumed {often}{seconds_text(last_s)} of training: nodes started anew, and draw other random "
+            "numbers than in an uninterrupted trial of this seed"
         )
 
 

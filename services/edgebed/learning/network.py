@@ -89,7 +89,7 @@ class Network:
 
     def evaluate(self, theta: NDArray[np.float32]) -> dict[str, float]:
         """(n,) weights -> each measure of the task, over all N examples."""
-        return self._objective.values(added(self.score(theta)))
+        return self._objective.measured(added(self.score(theta)))
 
     def score(self, theta: NDArray[np.float32], share: tuple[int, int] = (0, 1)) -> tuple[Sums, ...]:
         """(n,) weights, (k, of) -> the objective's sums over each chunk of the k-th of so many shares.
@@ -105,6 +105,7 @@ class Network:
         with torch.inference_mode():
             for start in starts:
                 chunk = slice(start, start + EVALUATION_CHUNK)
+                torch_device.seed(self._device, start)  # what an objective draws depends on the examples alone
                 sums = self._objective.sums(self._model, batch_of(self._task, self._examples, chunk, self._device))
                 chunks.append({name: (_plain(total), float(weight)) for name, (total, weight) in sums.items()})
         return tuple(chunks)

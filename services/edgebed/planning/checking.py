@@ -15,7 +15,7 @@ import msgspec
 
 from edgebed.core.errors import LocatedProblem, ScenarioError
 from edgebed.core.imports import forgetting
-from edgebed.learning.data_sets.registry import data_directory, is_here
+from edgebed.learning.data_sets.registry import data_directory, how_to_get, is_here
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.schema import Scenario
 from edgebed.scenario.shipped import scenario_file
@@ -54,7 +54,7 @@ class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
             return f"{self.scenario}: valid"
         return (
             f"{self.scenario}: no mistake found, but the data of {' and '.join(self.absent)} is not in "
-            f"{data_directory()}: models, counts, splits and cuts were not checked. edgebed plan downloads it"
+            f"{data_directory()}: models, counts, splits and cuts were not checked. {how_to_get(self.absent)}"
         )
 
 

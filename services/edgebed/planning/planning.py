@@ -8,6 +8,7 @@ import contextlib
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,14 +17,14 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import rule_of, sees_inputs
 from edgebed.core import chance
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
-from edgebed.core.imports import is_import_path, own_folders
+from edgebed.core.imports import begins, is_import_path, own_folders, reason
 from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, NodePlan, Part, Plan, Task, TensorLayout
 from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
-from edgebed.learning.data_sets.registry import FROM_FILES, load_data
+from edgebed.learning.data_sets.registry import DATA_SETS, load_data
 from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import examined
 from edgebed.learning.objectives.objective import Objective
@@ -169,9 +170,10 @@ class _Planner:
                     part.name,
                     seed=self.scenario.seed,
                     settings=part.settings,
+                    beside=self.scenario.folder,
                     python_path=self._python_path(part.name),
                 )
-            if part.name in FROM_FILES:
+            if part.name in DATA_SETS and DATA_SETS[part.name].is_fixed:
                 self.loaded[key] = self.data[key]
         return self.data[key]
 
@@ -198,8 +200,7 @@ class _Planner:
         python_path = self._python_path(task.model, task.objective.name, *parts, *faults)
         with self._locating(name, "task.objective", "task.data"):
             objective = objective_of(task.objective, python_path)
-        with self._locating(name, "task.data", "task.objective"):
-            outputs = _outputs(objective, data)
+        outputs, settled = self._settled(name, task.objective, objective, data)
         key = (task.model, data.train.input_forms, outputs, task.sizes)
         if key not in self.layouts:
             with self._locating(name, "task.model", "task.data", *SIZES):
@@ -217,7 +218,7 @@ class _Planner:
             layout=self.layouts[key],
             batch_size=task.batch_size,
             scaling=task.inputs,
-            objective=_settled(task.objective, objective, data, outputs),
+            objective=settled,
             sizes=task.sizes,
             gradient_time_s=task.gradient_time or GRADIENT_TIME_S,
             compression_time_s=task.compression_time,
@@ -230,6 +231,33 @@ class _Planner:
         is_said = task.gradient_time or (trial.sharding and trial.sharding.profile)
         return planned if is_said else self._counted(planned)
 
+    def _settled(self, name: str, part: Part, objective: Objective, data: DataSet) -> tuple[int, Part]:
+        """The number of the model's outputs, and the objective with settings that follow from the training examples.
+
+        ScenarioError where the objective cannot take the data's targets.
+        """
+
+        def blamed(problem: str) -> LocatedProblem:
+            setting, _, message = problem.partition(": ")
+            if setting in part.settings:
+                return self.scenario.cause(name, f"task.objective.{setting}").problem(message)
+            return self.scenario.cause(name, "task.data", "task.objective").problem(f"{data.name}: {problem}")
+
+        try:
+            outputs: Any = objective.outputs([each.targets for each in data.parts.values()], data.outputs)
+            found = objective.settled(data.train.targets, outputs)
+        except ScenarioError as error:
+            raise ScenarioError(*map(blamed, error.problems)) from error
+        except Exception as error:
+            place, told = self.scenario.cause(name, "task.objective", "task.data"), reason(error)
+            raise ScenarioError(place.problem(f"{part.name} with {data.name}: {told}")) from error
+        if type(outputs) is not int or outputs < 1:
+            told = (
+                f"{part.name}: its outputs are {outputs!r}, not a whole number from 1{begins(type(objective).outputs)}"
+            )
+            raise ScenarioError(self.scenario.cause(name, "task.objective").problem(told))
+        return outputs, msgspec.structs.replace(part, settings=part.settings | found) if found else part
+
     def _try(self, name: str, task: Task, data: DataSet) -> None:
         """Try model and objective with some of the data, where any of these is the user's own, or little is known."""
         key = msgspec.json.encode((task.model, task.inputs, task.targets, task.outputs, task.objective, data.name))
@@ -237,8 +265,8 @@ class _Planner:
             return
         from edgebed.learning.task_trial import try_task  # loads torch
 
-        with self._locating(name, "task.objective", "task.model", "task.data", *SIZES):
-            try_task(task, data)
+        keys = ("task.objective", "task.model", "task.data", *SIZES)
+        try_task(task, data, lambda key: self._locating(name, key, *keys))
         self.tried.add(key)
 
     def _counted(self, task: Task) -> Task:
@@ -322,20 +350,6 @@ class _Planner:
 def remembered_operations(task: bytes) -> int:
     """Operations of a gradient of a built-in model, which stay the same: studies plan a task for each of their runs."""
     return examined.gradient_operations(msgspec.json.decode(task, type=Task))
-
-
-def _outputs(objective: Objective, data: DataSet) -> int:
-    """The number of the model's outputs; ScenarioError where the objective cannot take the data's targets."""
-    try:
-        return objective.outputs([part.targets for part in data.parts.values()], data.outputs)
-    except ScenarioError as error:
-        raise ScenarioError(*(f"{data.name}: {problem}" for problem in error.problems)) from error
-
-
-def _settled(part: Part, objective: Objective, data: DataSet, outputs: int) -> Part:
-    """The objective with settings that follow from the training examples."""
-    found = objective.settled(data.train.targets, outputs)
-    return msgspec.structs.replace(part, settings=part.settings | found) if found else part
 
 
 def _labels(task: TaskSection, data: DataSet, split: str) -> NDArray[np.integer]:

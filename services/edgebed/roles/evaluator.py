@@ -100,7 +100,7 @@ class Evaluator:
         return [Journal(Diverged(step=result.version, what=what, tensor=tensor))]
 
     def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
-        record = Evaluated(version=result.version, measured=self.objective.values(result.sums), final=result.final)
+        record = Evaluated(version=result.version, measured=self.objective.measured(result.sums), final=result.final)
         effects: list[Effect] = [*self._diverged(result), Journal(record)]
         if result.final:
             return effects

@@ -104,8 +104,17 @@ def shares(job: EvaluationJob, count: int) -> list[ScoreJob]:
 
 
 def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
-    """Put an evaluation together from its parts; however many there are, sums are added in the same order."""
-    return EvaluationResult(job.version, job.final, added([chunk for part in parts for chunk in part.chunks]))
+    """Put an evaluation together from its parts; however many there are, sums are added in the same order.
+
+    OwnCodeError where a measure has no weight at all.
+    """
+    sums = added([chunk for part in parts for chunk in part.chunks])
+    if empty := [name for name, (_, weight) in sums.items() if not weight]:
+        raise OwnCodeError(
+            f"no example of the test set has weight in {', '.join(empty)}, so there is no mean; `sums` of the "
+            "objective says for each sum of how many examples it is"
+        )
+    return EvaluationResult(job.version, job.final, sums)
 
 
 class TrainableModel(Protocol):

@@ -239,9 +239,7 @@ def _options(folder: RunFolder) -> Options:
     try:
         options = msgspec.convert(manifest.get("options"), Options)
     except msgspec.ValidationError:
-        raise ScenarioError(
-            f"{folder.manifest}: does not say how the run was begun, as an older edgebed's does not; {ANEW}"
-        ) from None
+        raise ScenarioError(f"{folder.manifest}: does not say how the run was begun; {ANEW}") from None
     if manifest.get("code") != fingerprint():
         commit = manifest.get("commit")
         remedy = (

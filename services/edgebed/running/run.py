@@ -19,7 +19,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.console import say
-from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.errors import EdgebedError, LocatedProblem, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.package import fingerprint
 from edgebed.core.plan import Part, Plan
@@ -178,17 +178,20 @@ def _host_of(options: Options, plans: Sequence[Plan], processes: int | None, por
 
 def refuse_objects(scenario: Scenario, keys: Sequence[str], why: str) -> None:
     """ScenarioError where a task's `keys`, e.g. its model or data, name what only this notebook or script has."""
+    problems: dict[LocatedProblem, None] = {}  # in order, each once: variants share most of a scenario
     for name, trial in scenario.trials.items():
         for key in keys:
             value = getattr(trial.task, key)
             value = value.name if isinstance(value, Part) else value
             if is_of_main(value):
-                raise ScenarioError(
-                    scenario.cause(name, f"task.{key}").problem(
-                        f"{value.partition(':')[2]} is defined in this notebook or script, and {why}. Put it into a "
-                        f"module beside the scenario, e.g. mynets.py, and say `{key}: mynets:{value.partition(':')[2]}`"
-                    )
+                own = value.partition(":")[2]
+                problem = scenario.cause(name, f"task.{key}").problem(
+                    f"{own} is defined in this notebook or script, and {why}. Put it into a module beside the "
+                    f"scenario, e.g. mytask.py, and say `{key}: mytask:{own}`"
                 )
+                problems[problem] = None
+    if problems:
+        raise ScenarioError(*problems)
 
 
 def own_code(plans: Iterable[Plan], data: Iterable[str] = ()) -> dict[str, str]:

@@ -33,6 +33,9 @@ class StatusFeed:
         """Take in a record, said by `node` at `t` seconds of the trial."""
         self.observe(record, node)
         self.state.add(t, node, record)
+        if isinstance(record, records.Ended):
+            self.next_s = 0.0  # what happened last is shown, too
+            self.tick(t)
 
     def tick(self, now: float) -> None:
         """Show the status if it is time to; `now` is the trial's."""

@@ -4,6 +4,7 @@ Each is a name, or a mapping of `name` and settings; the name of a built-in one,
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from pydantic import ValidationInfo
@@ -19,8 +20,11 @@ from edgebed.scenario.section import LazyJsonSchema
 
 
 def read_data(given: object) -> Part:
-    """The data set that a scenario names; its settings are looked at where it is loaded."""
+    """The data set that a scenario names, with all settings of a built-in one; one's own are looked at when loaded."""
     name, settings = _named(given, "a data set", DATA_SETS, "package.module:function")
+    if name in DATA_SETS:
+        built_in = DATA_SETS[name].Config
+        return Part(name=name, settings=checked_settings(f"data set '{name}'", name, built_in, settings))
     for key, value in settings.items():
         if not isinstance(value, bool | int | float | str):
             raise Problems([Problem((key,), f"not a number, text, true or false: {show(value)}")])
@@ -50,7 +54,10 @@ def _named(given: object, what: str, table: Iterable[str], form: str) -> tuple[s
     """The name and the settings that are given."""
     settings = {"name": given} if isinstance(given, str) else given
     if not isinstance(settings, Mapping):
-        raise Problems([Problem((), f"not {what}: {show(given)}; its name, or a mapping of name and settings")])
+        kind = type(given).__name__
+        shown = show(given) if isinstance(given, list | int | float | None) else f"an instance of {kind}"
+        hint = "its name, or a mapping of name and settings; in Python also the function or class itself"
+        raise Problems([Problem((), f"not {what}: {shown}; {hint}")])
     name = settings.get("name")
     if not isinstance(name, str) or not (name in table or is_import_path(name)):
         choice = choose(name, (*table, form))
@@ -72,7 +79,11 @@ def _named_schema(name: str, config: Any) -> dict[str, Any]:
     return schema | {"required": ["name"]}
 
 
-DATA_SCHEMA = LazyJsonSchema(lambda: _schema(DATA_SETS))
+DATA_SCHEMA = LazyJsonSchema(
+    lambda: _schema(
+        DATA_SETS, (_named_schema(name, each.Config) for name, each in DATA_SETS.items() if fields(each.Config))
+    )
+)
 OBJECTIVE_SCHEMA = LazyJsonSchema(
     lambda: _schema(OBJECTIVES, (_named_schema(name, code.Config) for name, code in OBJECTIVES.items()))
 )

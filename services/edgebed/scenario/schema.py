@@ -166,7 +166,10 @@ class TaskSection(Section):
     """Training: the model, the data and the objective."""
 
     not_here = MappingProxyType(
-        {"loss": "the objective has the loss; write objective: { name: classification, loss: squared-softmax }"}
+        {
+            "loss": "the objective has the loss; write objective: classification, whose loss is the cross-entropy, or "
+            "objective: { name: classification, loss: squared-softmax }"
+        }
     )
 
     data: DataChoice

@@ -48,5 +48,5 @@ def _found(path: Path) -> Path:
     names = shipped_scenarios()
     meant = next((name for name in names if name.endswith(f"/{path}")), path)
     raise ScenarioError(
-        f"{path}: there is no such file{neighbours(path.parent)}, nor a scenario of that name; {choose(meant, names)}"
+        f"{path}: there is no such file, nor a scenario of that name; {choose(meant, names)}{neighbours(path.parent)}"
     )

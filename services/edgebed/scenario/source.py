@@ -211,11 +211,19 @@ def _explained(error: MarkedYAMLError, text: str) -> tuple[StringMark | None, st
         return context, f"not YAML: the {opened} that begins here is never closed"
     if context and "unexpected end of stream" in problem and str(error.context) == "while scanning a quoted scalar":
         return context, "not YAML: the quote that begins here is never closed"
+    is_block = str(error.context) == "while scanning a block scalar"
+    begin = context if is_block else mark
+    if begin and (is_block or re.match(r"found character '\S' that cannot start any token", problem)):
+        return begin, f'not YAML: a text that begins with {_character(text, begin)} needs quotes, e.g. ">= 0.9"'
     if "'<block mapping start>'" in problem:
         return mark, "not YAML: this line is indented more than the one that it goes with; give both as many spaces"
     if opened and context:
         return mark, f"not YAML: {problem}, in the {opened} of {context.line + 1}:{context.column + 1}"
     return mark, f"not YAML: {problem}{f', {error.context}' if error.context else ''}"
+
+
+def _character(text: str, mark: StringMark) -> str:
+    return text.split("\n")[mark.line][mark.column]
 
 
 _OPENS = {"while parsing a flow mapping": "{", "while parsing a flow sequence": "["}
@@ -245,11 +253,12 @@ def neighbours(folder: Path) -> str:
             str(path.relative_to(folder))
             for pattern in ("*", "[!.]*/*")
             for path in sorted(folder.glob(pattern))
-            if path.suffix in (".yaml", ".yml")
+            if path.suffix in (".yaml", ".yml") and not path.name.startswith("docker-compose")
         ]
     except OSError:
         return ""
-    return f"; {folder} has {first_text(names, NAMES_MAX)}" if names else ""
+    where = "this folder" if folder == Path() else str(folder)
+    return f"; {where} has {first_text(names, NAMES_MAX)}" if names else ""
 
 
 def _in_view() -> str:
@@ -292,7 +301,11 @@ def _scalar(value: object, place: Place, path: tuple[str, ...]) -> object:
     A function or class, which only Python can give, becomes its import path.
     """
     if isinstance(value, TaggedScalar):
-        raise ScenarioError(Location(place, path).problem(f"YAML tags such as {value.tag.value} are not used here."))
+        raise ScenarioError(
+            Location(place, path).problem(
+                f"YAML tags such as {value.tag.value} are not used here; a text that begins with ! needs quotes."
+            )
+        )
     if isinstance(value, int) and abs(value) > WHOLE_NUMBER_MAX:
         problem = f"a number that is too large: whole numbers are at most {WHOLE_NUMBER_MAX:,}"
         raise ScenarioError(Location(place, path).problem(problem))

@@ -1,6 +1,9 @@
 """What is stored of an aggregation: a server that goes on from a log or a checkpoint is as one that was never gone."""
 
-from collections import deque
+import enum
+import random
+from collections import Counter, OrderedDict, defaultdict, deque
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,7 @@ from edgebed.algorithms.aggregator import NO_INFO, Aggregator, PushInfo
 from edgebed.algorithms.registry import AGGREGATIONS, configure
 from edgebed.algorithms.schedule import Scheduled
 from edgebed.algorithms.update import Applied, ModelUpdate
+from edgebed.core.errors import OwnCodeError
 from edgebed.core.plan import Part
 from edgebed.roles.server.snapshot import dump, dump_lasting, load, load_lasting
 
@@ -30,6 +34,19 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
+@dataclass
+class Steps:
+    """What an aggregation of one's own may count in."""
+
+    made: int = 0
+
+
+class Mode(enum.Enum):
+    """A choice."""
+
+    LATE = 1
+
+
 class Own(Aggregator):
     """One of a user's own: it steps along the mean of the last two pushes, and says nothing of how it is stored."""
 
@@ -37,12 +54,15 @@ class Own(Aggregator):
         super().__init__(config, theta, version)
         self.last = deque[Any](maxlen=2)
         self.seen = {"pushes": np.int64(0), "by": {"a": (1, [2.5])}}
+        self.steps = Steps()
 
     def push(self, worker: str, update: ModelUpdate, base: int, info: PushInfo = NO_INFO) -> Applied:
         """Apply it at once."""
         self.last.append(update)
         self.seen["pushes"] += 1
-        self.move(None, sum(each.values for each in self.last), float(len(self.last) + self.seen["pushes"]))
+        self.steps.made += 2
+        divisor = float(len(self.last) + self.seen["pushes"] + self.steps.made)
+        self.move(None, sum(each.values for each in self.last), divisor)
         self.version += 1
         return Applied((worker,), None)
 
@@ -164,3 +184,28 @@ def test_what_another_remembers_is_refused() -> None:
     """With what does not fit."""
     with pytest.raises(ValueError, match="state: not what this aggregation remembers: Aggregation has no last"):
         load_lasting(make("rounds", {}), dump_lasting(make("own", {})))
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        Counter(a=1),
+        OrderedDict(a=1),
+        defaultdict(int, a=1),
+        random.Random(1),
+        np.random.default_rng(1),
+        Mode.LATE,
+        np.zeros(2, [("a", "i4"), ("b", "f8")]),
+        np.array([None]),
+        (each for each in "ab"),
+        2**64,
+    ],
+    ids=lambda held: type(held).__name__,
+)
+def test_what_could_not_be_there_again_whole_is_refused(held: Any) -> None:
+    """By the attribute's name: none may be stored without what it holds beside attributes."""
+    server = make("own", {})
+    server.held = held  # type: ignore[attr-defined] # which one of a user's own may have
+
+    with pytest.raises(OwnCodeError, match=r"^held: .*cannot be stored"):
+        dump(server)

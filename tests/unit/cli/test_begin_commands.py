@@ -27,7 +27,7 @@ def edgebed(monkeypatch, capsys, tmp_path):
 
 
 def test_what_init_writes_is_valid_and_runs(edgebed, tmp_path):
-    """Own model, data and compression; the compression saves bytes, and both expectations are met."""
+    """Own task and compression; the compression saves bytes, and both expectations are met."""
     code, out, _ = edgebed("init", "my-first")
     assert code == 0
     assert "edgebed run my-first/scenario.yaml" in out
@@ -46,11 +46,11 @@ def test_what_init_writes_is_valid_and_runs(edgebed, tmp_path):
 def test_init_overwrites_nothing(edgebed):
     """A file that is there stays as it is, and none is written beside it."""
     Path("mine").mkdir()
-    Path("mine/mydata.py").write_text("precious")
+    Path("mine/mytask.py").write_text("precious")
 
     code, _, err = edgebed("init", "mine")
 
-    assert (code, err) == (2, "error: mine has mydata.py already; choose another folder\n")
+    assert (code, err) == (2, "error: mine has mytask.py already; choose another folder\n")
     assert [path.read_text() for path in Path("mine").iterdir()] == ["precious"]
 
 
@@ -75,7 +75,7 @@ def test_doctor_finds_what_there_is(edgebed, monkeypatch, tmp_path):
     assert {"system", "packages", "root", "links", "netem", "cgroups", "disk"} < set(found)
     assert (found["system"]["works"], found["packages"]["works"], found["disk"]["works"]) == (True, True, True)
     assert "--runtime docker" in found["containers"]["lost"]
-    assert found["data"]["found"] == f"no mnist, cifar10 in {tmp_path}"
+    assert found["data"]["found"] == f"no mnist, cifar10, har, heart, parkinsons in {tmp_path}"
     assert "edgebed calibrate" in found["calibration"]["lost"]
     assert all(bool(each["lost"]) != each["works"] for each in found.values())
     assert not list(tmp_path.iterdir())

@@ -206,7 +206,7 @@ def test_a_wrong_runtime_of_the_environment_is_named_by_its_variable(edgebed, mo
 
     assert (code, out) == (2, "")
     assert "'--runtime' (env var: 'EDGEBED_RUNTIME')" in err
-    assert "'simulated' is not one of 'process', 'simulation', 'docker'" in err
+    assert ": 'simulated' is not one of 'process', 'simulation', 'docker'" in err
 
 
 @pytest.mark.parametrize(("words", "meant"), [("show tinyy", "tiny"), ("show tinny/1", "tiny"), ("shwo", "show")])
@@ -347,7 +347,9 @@ def test_a_plan_is_a_page_like_others(edgebed, scenario, tmp_path, name, begins)
 
     assert code == 0
     assert text.lower().startswith(begins.lower())
-    assert all(word in text for word in re.findall(r"[\w-]+", out))
+    *shown, where = out.splitlines()
+    assert where == f"page: {page}"
+    assert all(word in text for word in re.findall(r"[\w-]+", "\n".join(shown)))
 
 
 def test_a_place_where_no_page_can_be_is_refused_before_anything_is_planned(edgebed, scenario, tmp_path):

@@ -119,8 +119,10 @@ def test_data_that_is_not_here_is_not_fetched_and_what_was_not_checked_is_said(
     assert (code, err) == (0, "")
     assert out == (
         f"{path}: no mistake found, but the data of mnist is not in {tmp_path / 'data'}: models, counts, splits and "
-        "cuts were not checked. edgebed plan downloads it\n"
+        "cuts were not checked. edgebed plan downloads mnist\n"
     )
+    other = written(SCENARIO.replace("digits", "heart"), "", "c")
+    assert validate(other)[1].endswith("edgebed plan says where to put heart\n")
     (row,) = json.loads(validate(path, "--json")[1])
     assert (row["valid"], row["absent"], row["problems"]) == (None, ["mnist"], [])
     assert "batch of 5000" in check(both).problems[0]

@@ -59,14 +59,18 @@ def test_whatever_a_node_has_of_its_own_is_read_again():
 
 def test_a_node_takes_a_line_and_shares_what_its_class_has():
     """With task, method and trace of the link written once."""
-    plan = plan_of(node("server"), *(edge(k, link=msgspec.structs.replace(TRACED, offset_s=k / 7)) for k in range(50)))
+    plan = plan_of(
+        node("server"),
+        node("evaluator"),
+        *(edge(k, link=msgspec.structs.replace(TRACED, offset_s=k / 7)) for k in range(50)),
+    )
     written = dump_plan(plan)
     lines = written.partition(b'"nodes": [')[2].splitlines()
 
     assert [written.count(part) for part in (b'"layout"', b'"aggregation"', b'"at_s": 99.0')] == [1, 1, 1]
-    assert len(lines) == 51 + 3
+    assert len(lines) == 52 + 3
     assert max(map(len, lines)) <= 150
-    server, first, *others = again(plan).nodes
+    server, _, first, *others = again(plan).nodes
     for worker in (first, *others):
         assert worker.task is server.task
         assert worker.method is server.method
@@ -77,10 +81,13 @@ def test_a_node_takes_a_line_and_shares_what_its_class_has():
     ("change", "problem"),
     [
         ({"common": None}, "Expected `object`, got `null` - at `$.common`"),
-        ({"nodes": []}, "it has no nodes"),
+        ({"nodes": []}, "it has 0 nodes that are server, not one"),
+        ({"nodes": [["server", 0]]}, "it has 0 nodes that are evaluator, not one"),
+        ({"nodes": [["server", 0], ["server", 1]]}, "2 nodes are called server"),
+        ({"nodes": [["server", 0], ["edge-0", 0], ["evaluator", 1]]}, "it has 2 nodes that are server, not one"),
         ({"nodes": [{"role": "server"}]}, "Expected `array`, got `object`"),
-        ({"nodes": [["server", 1]]}, "server is of class 1, of 1"),
-        ({"nodes": [["server", -1]]}, "server is of class -1, of 1"),
+        ({"nodes": [["server", 2]]}, "server is of class 2, of 2"),
+        ({"nodes": [["server", -1]]}, "server is of class -1, of 2"),
         ({"nodes": [["server", 0, {"speed": 1}]]}, "unknown field `speed`"),
         ({"nodes": [["server", 0, {"link": {"loss": "all"}}]]}, "Expected `float`, got `str`"),
         ({"classes": [{"role": "queen"}]}, "Invalid value 'queen'"),
@@ -88,7 +95,7 @@ def test_a_node_takes_a_line_and_shares_what_its_class_has():
 )
 def test_what_is_no_plan_is_refused(change, problem):
     """With what is wrong in it."""
-    written = msgspec.json.decode(dump_plan(plan_of(node("server"))))
+    written = msgspec.json.decode(dump_plan(plan_of(node("server"), node("evaluator"))))
 
     with pytest.raises(msgspec.ValidationError, match=re.escape(problem)):
         load_plan(written | change)

@@ -76,11 +76,14 @@ def test_what_the_aggregation_remembers_is_kept_with_the_model(folder, final):
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"hello"])
 def test_a_broken_file_is_named(folder, content):
-    """With what is wrong with it."""
+    """With what is wrong with it, and what to do: nobody is told to unpickle what he was given."""
     folder.latest_checkpoint.write_bytes(content)
 
-    with pytest.raises(EdgebedError, match=r"latest\.npz: no checkpoint can be read here"):
+    with pytest.raises(
+        EdgebedError, match=r"latest\.npz: no checkpoint can be read here: .*; restore it, or rem"
+    ) as no:
         CheckpointStore(folder, INITIAL)
+    assert "pickle" not in str(no.value)
 
 
 def test_nobody_goes_on_from_a_backup_that_is_not_finite(folder):

@@ -221,7 +221,7 @@ def test_a_node_that_was_killed_on_purpose_is_no_warning(tmp_path, make_sample_p
     ]
     summary = summarise(make_sample_plan(), series_of(tmp_path, entries))
 
-    assert summary.warnings == ("2 workers died, 0 missing", "edge-1 died: why", "phone-0 died: of itself")
+    assert summary.warnings == ("edge-1 died: why", "phone-0 died: of itself")
 
 
 def test_what_was_before_training_is_not_taken_for_later(tmp_path, make_sample_plan):

@@ -224,13 +224,11 @@ def test_only_a_final_evaluation_gives_the_final_accuracy(tmp_path, make_sample_
 
 
 def test_dead_and_missing_nodes_are_a_warning(tmp_path, make_sample_plan):
-    """Workers apart from the server and the evaluator; a fleet without losses has no warning."""
+    """Each with its reason; a fleet without losses has no warning."""
     states = [("edge-0", "died"), ("edge-1", "missing"), ("evaluator", "died"), ("phone-0", "joined")]
     entries = [(1.0, "controller", records.Node(name=name, state=state, reason="why")) for name, state in states]
 
     assert summarise(make_sample_plan(), series_of(tmp_path, entries)).warnings == (
-        "1 worker died, 1 missing",
-        "1 node died, 0 missing",
         "edge-0 died: why",
         "edge-1 missing: why",
         "evaluator died: why",
@@ -239,7 +237,7 @@ def test_dead_and_missing_nodes_are_a_warning(tmp_path, make_sample_plan):
 
 
 def test_of_many_dead_nodes_the_first_are_named(tmp_path, make_sample_plan):
-    """Each with its reason; the others are counted."""
+    """Each with its reason; the others are counted, workers apart from the server and the evaluator."""
     names = [f"edge-{k}" for k in range(5)]
     entries = [(1.0, "controller", records.Node(name=name, state="died", reason="why")) for name in names]
     entries.insert(0, (0.5, "controller", records.Node(name="edge-0", state="missing", reason="was late")))

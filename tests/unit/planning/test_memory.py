@@ -190,7 +190,7 @@ def test_a_model_that_cannot_be_trained_is_the_users_to_mend(load, good, tmp_pat
         "def moody():\n    return Moody(64, 10)\n"
     )
     monkeypatch.setattr(sys, "path", list(sys.path))
-    with pytest.raises(ScenarioError, match=r"own_untrainable:moody with classification: its loss .* fails: .*: not t"):
+    with pytest.raises(ScenarioError, match=r"own_untrainable:moody: it does not take the first batch .*: not t"):
         plan_trials(load(good.replace("small\nmethod", "own_untrainable:moody\nmethod")))
 
 

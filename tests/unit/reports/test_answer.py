@@ -89,7 +89,7 @@ def test_an_accuracy_that_nobody_reached_is_said_and_another_is_told(tmp_path):
     """The one that was asked for comes first."""
     never, costs, *_ = answer(tmp_path, {"asgd": RISING, "adacomp": SLOW}, stop={"updates": 300, "accuracy": 0.99})
 
-    assert never == "No trial reached 99 %."
+    assert never == "No trial reached 99 % accuracy."
     assert costs.startswith("To 75 % accuracy in the mean of 3 evaluations: ")
 
 

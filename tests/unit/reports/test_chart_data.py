@@ -21,7 +21,7 @@ def data_of(plot):
 def rows(axes):
     """Spans in the rows of three nodes, as the chart of nodes draws them."""
     for place in range(3):
-        axes.broken_barh([(0, 1)], (place - 0.7 / 2, 0.7), label="there")
+        axes.broken_barh([(0, 1)], (place - 0.7 / 2, 0.7), label="up")
     axes.set_yticks(range(3), ["server", "evaluator", "edge-0"])
 
 
@@ -64,7 +64,7 @@ def test_a_point_is_where_its_marker_is(sample_run):
         (lambda axes: axes.broken_barh([(1, 3)], (0, 2), label="t"), [("t", "1", "1"), ("t", "4", "1")]),
         (lambda axes: axes.axhline(1.0), []),
         (lambda axes: axes.stairs([3, 5], [0, 2, 4], fill=True), []),
-        (rows, [("there", x, name) for name in ("server", "evaluator", "edge-0") for x in "01"]),
+        (rows, [("up", x, name) for name in ("server", "evaluator", "edge-0") for x in "01"]),
     ],
     ids=["steps", "bars", "markers", "spans", "a line to compare with", "a filled area", "rows"],
 )

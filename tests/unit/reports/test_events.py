@@ -171,6 +171,15 @@ def test_a_line_that_was_cut_is_left_out_and_a_broken_one_named(sample_run):
         list(event_lines(sample_run.folder, ALL))
 
 
+def test_a_line_whose_record_is_none_is_named_by_its_time(sample_run):
+    """Its head may be as it should."""
+    with sample_run.trials["asgd"].folder.journal.open("a") as file:
+        file.write('{"t":30.0,"node":"controller","kind":"ended","outcome":0,"reason":""}\n')
+
+    with pytest.raises(EdgebedError, match=r"asgd/events\.jsonl: at 30 s: not a line of a journal: Expected `str`"):
+        list(event_lines(sample_run.folder, ALL))
+
+
 def test_following_ends_with_the_run_and_knows_trials_that_begin_later(tmp_path, make_sample_run, make_sample_plan):
     """What comes late within a look is put where it belongs; the end needs no results, as after a kill."""
     note = records.Note(text="x")

@@ -196,3 +196,4 @@ def test_the_time_left_follows_from_the_pace_since_training_began():
     assert both.look(status(state="starting", updates=0, elapsed_s=4.0, stop_time_s=20.0), 4.0).left_s is None
     both.look(status(updates=60, elapsed_s=10.0, stop_time_s=20.0), 10.0)
     assert both.look(status(updates=90, elapsed_s=15.0, stop_time_s=20.0), 15.0).left_s == pytest.approx(5.0)
+    assert both.look(status(state="stopping", updates=91, elapsed_s=15.1, stop_time_s=20.0), 15.1).left_s is None

@@ -230,6 +230,15 @@ def test_a_death_is_told_once_when_it_happens(make_sample_plan, sample_run, stre
     assert [text.count(f"! asgd at 1.50 s: {each}") for each in texts] == [1, 1]
 
 
+def test_what_happened_last_is_told_though_the_trial_is_over(make_sample_plan, sample_run):
+    """Its end has a line of its own."""
+    death = Trouble(1.5, "edge-0 died: killed by SIGKILL")
+    statuses = [status(1), status(600, state="over", troubles=(death,))]
+    lines = run_progress(io.StringIO(), statuses, make_sample_plan, sample_run.trials["asgd"].summary).splitlines()
+
+    assert [line.split()[0] for line in lines] == ["adacomp:", "asgd:", "!", "✓"]
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_the_live_lines_fit_with_room_for_the_echo_of_ctrl_c(make_sample_plan, sample_run, width):
     """What does not fit is left out whole, the accuracy last of all."""

@@ -18,6 +18,7 @@ from edgebed.reports.run.traffic_text import (
     changed_models_text,
     ingress_interface_text,
     interface_text,
+    lacks_messages,
     traffic_lines,
     whole_models_text,
 )
@@ -137,6 +138,7 @@ def test_of_what_was_not_counted_there_are_no_kinds(make_trial):
     assert bytes_by_kind(make_trial()) == {}
     killed = make_trial(ingress_bytes=900, ingress_payload_bytes=800, egress_payload_bytes=100)
     assert bytes_by_kind(killed) == {"up: pushes that were applied": 800, "down: all else": 100}
+    assert [lacks_messages(trial) for trial in (killed, make_trial(**MEASURED), make_trial())] == [True, False, False]
 
 
 def test_the_table_of_bytes_has_a_column_a_trial(make_trial):

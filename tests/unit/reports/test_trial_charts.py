@@ -19,13 +19,13 @@ from edgebed.reports.run.charts import AXES
 from edgebed.reports.run.trial_charts import (
     COLOURS,
     COLUMNS,
-    GONE,
+    DOWN,
     ROWS_MAX,
     SILENT,
     SINCE_LAUNCH,
     STATES,
-    THERE,
     TICKS_APART,
+    UP,
     _apart,
     _rows,
     _spans,
@@ -86,7 +86,7 @@ def test_what_happened_is_drawn():
     svg = timeline("x", make_plan(), series).svg
 
     texts = set(re.findall(r">([^<>]+)</text>", svg))
-    assert {"edge-0", "phone-1", "kill", "freeze", THERE, SILENT, GONE} <= texts
+    assert {"edge-0", "phone-1", "kill", "freeze", UP, SILENT, DOWN} <= texts
     assert all(colour in svg for colour in COLOURS.values())
     assert svg == timeline("x", make_plan(), series).svg
     assert ET.fromstring(svg).tag.endswith("svg")

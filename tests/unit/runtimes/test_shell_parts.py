@@ -165,6 +165,17 @@ def test_a_workers_time_is_spent_on_computing_encoding_pausing_and_waiting():
     assert times.busy_until_s == 1.6
 
 
+def test_a_push_that_is_sent_once_more_is_no_pause():
+    """As after the server's death: from the first time on the worker waits."""
+    times = Times()
+    times.computed(GRADIENT, 1.0)
+    for sent_s in (1.5, 4.0):
+        times.sent(Push(sender="edge-0", incarnation=1, step=0, base=0, loss=0.0, tensors=()), sent_s)
+    times.received(Model(sender="server", version=1, final=False, tensors=()), 4.5)
+
+    assert times.record() == records.Phases(steps=1, compute_s=0.3, encode_s=0.1, wait_s=3.0, pause_s=0.5)
+
+
 def test_records_are_reported_once_in_order_and_in_parts(reporter):
     """A report says how many came before it, so that the controller sees what is lost."""
     for k in range(REPORT_RECORDS_MAX + 1):

@@ -73,21 +73,29 @@ def test_a_missing_file_is_refused_with_the_scenarios_beside_it(scenario_file, g
     """A typing mistake in the name shows what there is."""
     scenario_file(good)
 
-    with pytest.raises(ScenarioError, match=r"t\.yaml: there is no such file; \. has s\.yaml\."):
+    with pytest.raises(ScenarioError, match=r"t\.yaml: there is no such file; this folder has s\.yaml\."):
         load_scenario("t.yaml")
 
 
 def test_scenarios_in_sub_folders_are_listed_too(tmp_path, monkeypatch):
     """After those beside it; no more than can be read at once, and nothing hidden."""
     monkeypatch.chdir(tmp_path)
-    for name in ("z.yaml", "a/b.yaml", "a/deep/c.yaml", ".git/d.yaml", *(f"n/{k}.yml" for k in range(8))):
+    for name in (
+        "z.yaml",
+        "docker-compose.yml",
+        "a/b.yaml",
+        "a/deep/c.yaml",
+        ".git/d.yaml",
+        *(f"n/{k}.yml" for k in range(8)),
+    ):
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).touch()
 
     with pytest.raises(ScenarioError) as caught:
         load_scenario("t.yaml")
-    assert "; . has z.yaml, a/b.yaml, n/0.yml, n/1.yml, n/2.yml, n/3.yml, n/4.yml, n/5.yml and 2 more." in str(
-        caught.value
+    assert (
+        "; this folder has z.yaml, a/b.yaml, n/0.yml, n/1.yml, n/2.yml, n/3.yml, n/4.yml, n/5.yml and 2 more."
+        in str(caught.value)
     )
 
 

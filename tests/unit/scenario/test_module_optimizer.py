@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.algorithms.registry import OPTIMIZERS
+from edgebed.algorithms.optimizer import OPTIMIZERS
 from edgebed.learning.shards.building import input_optimizer_of, module_optimizer_of, optimizer_of
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.methods import resolve_method, write_method

@@ -11,11 +11,9 @@ from quick_runs import run as run_quickly
 from tasks import one_array
 from torch import nn
 
-from edgebed.core.plan import Part, Task
+from edgebed.core.plan import Task
 from edgebed.learning.data_sets.registry import load_data
 from edgebed.learning.models import registry as models
-from edgebed.learning.objectives.objective import Supervised
-from edgebed.learning.objectives.registry import objective_of
 
 DOCUMENT = Path(__file__).parents[3] / "docs/own-models-and-data.md"
 TEXT = DOCUMENT.read_text(encoding="utf-8")
@@ -31,18 +29,8 @@ def folder(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text, encoding="utf-8")
     monkeypatch.setattr(sys, "path", list(sys.path))
     yield tmp_path
-    for name in ("mynets", "mysets", "mydatasets", "mybackbones", "myfiles", "mygoals"):
+    for name in ("mynets", "mysets", "mydatasets", "mybackbones", "myfiles"):
         sys.modules.pop(name, None)
-
-
-def test_the_objective_of_the_document_measures_what_it_declares(folder):
-    """Sums with their weights, the headline first."""
-    objective = objective_of(Part(name="mygoals:AmongThree"), (str(folder),))
-    assert isinstance(objective, Supervised)
-    measured = objective.sums_of(torch.tensor([[4.0, 3.0, 2.0, 1.0], [4.0, 3.0, 2.0, 1.0]]), torch.tensor([2, 3]))
-
-    assert [each.name for each in objective.measures] == list(measured) == ["among_three", "accuracy", "loss"]
-    assert measured["among_three"] == (1, 2)
 
 
 def test_the_model_of_the_document_is_built_for_inputs_of_any_shape(folder):
@@ -108,6 +96,6 @@ def test_the_scenario_of_the_document_runs_and_meets_its_expectations(folder):
     run = run_quickly(folder / "own.yaml", runtime="simulation", runs_dir=folder / "runs")
 
     assert list(FILES) == [
-        "mynets.py", "mybackbones.py", "mysets.py", "myfiles.py", "mygoals.py", "own.yaml", "more.Dockerfile",
+        "mynets.py", "mybackbones.py", "mysets.py", "myfiles.py", "own.yaml", "more.Dockerfile",
     ]  # fmt: skip
     assert run.exit_code == 0

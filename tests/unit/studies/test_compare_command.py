@@ -177,14 +177,14 @@ def test_what_seeds_would_find_is_said(tmp_path, compare):
         finished_run(tmp_path, {"asgd": (0.1, 0.9), "adacomp": (0.1, best)}, seed=seed)
     three = compare("pair/1", "pair/2", "pair/3", "--window", 1, "--runs-dir", tmp_path)[1]
     assert (
-        "In eight of ten such studies, adacomp would be distinguished from asgd by 9.79 points in best accuracy"
-        in three
+        "Eight of ten studies with as many seeds would distinguish adacomp from asgd if they differed by 9.79 points "
+        "in best accuracy" in three
     )
     assert re.search(
         r"\d+ comparisons with an interval: if nothing differed, chance alone would still find some 0", three
     )
     one = compare("pair/1", "--runs-dir", tmp_path)[1]
-    assert "eight of ten" not in one
+    assert "Eight of ten" not in one
     assert "chance alone" not in one
 
 

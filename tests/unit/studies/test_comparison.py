@@ -139,6 +139,17 @@ def test_the_accuracy_is_the_highest_round_one_that_all_reach(runs):
     assert unasked.arms["asgd"].outcomes[0].measures["best_accuracy"] == pytest.approx(2.78 / 3)
 
 
+def test_where_less_is_better_the_level_is_the_lowest(runs):
+    """And is told so."""
+    comparison = compare(runs, window=1)
+    falling = msgspec.structs.replace(comparison.headline, better="less")
+    level = msgspec.structs.replace(comparison.level, measure=falling)
+    fewer = msgspec.structs.replace(comparison, headline=falling, level=level)
+
+    assert how_to_read(comparison)[-1].startswith("95 % is the highest round accuracy that every arm reached in every")
+    assert how_to_read(fewer)[-1].startswith("95 % is the lowest round accuracy that every arm reached in every seed")
+
+
 def test_without_a_common_accuracy_there_is_none(tmp_path):
     """Nobody learnt as much as the lowest of the ladder."""
     comparison = compare([finished_run(tmp_path, {"asgd": (0.05, 0.05), "adacomp": (0.05, 0.05)})])
@@ -174,7 +185,7 @@ def test_an_accuracy_of_the_scenarios_that_nobody_reached_is_said(tmp_path):
     comparison = compare([finished_run(tmp_path, {"asgd": (0.1, 0.8, 0.8, 0.8)}, scenario=STOPS)])
 
     assert (comparison.level.value, comparison.window, not comparison.level.is_named) == (0.8, 3, True)
-    assert comparison.notes[0] == "no trial reached 90 % in the mean of 2 evaluations"
+    assert comparison.notes[0] == "no trial reached 90 % accuracy in the mean of 2 evaluations"
 
 
 def test_an_accuracy_that_all_scenarios_expect_is_told(tmp_path):

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from quick_runs import run as run_quickly
 from rich.console import Console
 from swept_result import METHODS, RATES, swept
-from tiny_sweep import write_sweep
+from tiny_sweep import SWEEP, write_sweep
 
 from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
@@ -422,6 +422,17 @@ def test_what_is_said_of_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     goldens.compare(
         f"{whole}\n{stream.getvalue()}{goldens.sections(changed)}", Path(__file__).parent / "goldens/sweep.txt"
     )
+
+
+def test_a_sweep_ends_at_its_own_measure_whatever_its_trials_end_at(tmp_path: Path) -> None:
+    """Alone each variant ends at its value; the sweep's takes the place of all of them."""
+    text = SWEEP.replace("stop: {", "stop: { measure: loss, at: 0.1,").replace(
+        "{ method: sync-sgd }", "{ method: sync-sgd, stop: { measure: loss, at: 1 } }"
+    )
+    points = read_points(write_sweep(tmp_path, text))
+
+    assert {trial.stop.level.measure for trial in points.scenario.trials.values() if trial.stop.level} == {"loss"}
+    assert {trial.plan.stop_level for _, trial in points.planned()} == {points.level}
 
 
 def test_measured_times_are_found_again_by_what_they_are_of(points: SweepPlan, tmp_path: Path) -> None:

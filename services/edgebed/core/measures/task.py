@@ -21,17 +21,17 @@ Sums = dict[str, tuple[Any, float]]
 """By name a sum over examples, a number or an array of numbers, and the sum's weight."""
 
 
-class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
+class TaskMeasure(msgspec.Struct, frozen=True):
     """A measure of a task."""
 
     name: str
     """Name in scenarios, journals and results."""
-    label: str = ""
-    """What people read, e.g. `MAE`; the name if left out, with a space for each `_`."""
     meaning: str = ""
     unit: str = "number"
     """`share`, which is from 0 to 1 and read in per cent; `number`; or the symbol of a unit, which follows values."""
     better: Literal["more", "less"] = "less"
+    label: str = ""
+    """What people read, e.g. `MAE`; the name if left out, with a space for each `_`."""
     scale: Literal["linear", "log"] = "linear"
     """The scale on which equal distances mean alike: that of a chart's axis."""
 
@@ -102,7 +102,7 @@ class TaskMeasure(msgspec.Struct, frozen=True, kw_only=True):
         return f"{100 * value if self.is_share else value:.6g} {self.symbol}".rstrip()
 
     def level_told(self, value: float) -> str:
-        """The same with the measure's name, e.g. `97 % accuracy`, `perplexity 12`."""
+        """A value that was asked for with the measure's name, e.g. `97 % accuracy`, `perplexity 12`."""
         text = self.level_text(value)
         return f"{text} {self.words}" if self.is_share else f"{self.words} {text}"
 

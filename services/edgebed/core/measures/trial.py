@@ -42,7 +42,8 @@ class CommonMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of every trial. None: not measured."""
 
     most_frequent_class: Annotated[float | None, Measure(SHARE, "", "always the most frequent class")] = None
-    """The share of the test set's most frequent class: what who always says it comes to. None: not known."""
+    """The share of the test set's most frequent class: what who always says it comes to. None: the task's headline is
+    none that this tells anything of."""
     updates: Annotated[int, Measure(COUNT, "more", "updates", column="updates", compared="updates")]
     """Pushes that the server applied."""
     time_s: Annotated[float | None, Measure(SECONDS, "less", "time of training", column="time", compared="time")]
@@ -206,7 +207,7 @@ class ShardMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """Steps that were begun and rolled back, or lost with a shard or with the server."""
     steps_rolled_back: Annotated[int | None, Measure(COUNT, "less")] = None
     """Steps in histories that the server gave up, of all shards together, without those lost with the server. None,
-    here and in the next three: the journal is too old to say."""
+    here and in the next: no shard has reported its steps."""
     steps_unexplained: Annotated[int | None, Measure(COUNT, "less")] = None
     """Steps that were begun and of which nothing says what became; `"== 0"` asks for complete accounting."""
     rollbacks: Annotated[int | None, Measure(COUNT, "less")] = None
@@ -289,7 +290,7 @@ def all_measures(task: Iterable[TaskMeasure]) -> dict[str, Measure]:
 
 def measure_of(name: str, task: Iterable[TaskMeasure] = ()) -> Measure:
     """The measure that an expectation names."""
-    return VERDICT if name == VERDICT.name else (of_task(task) | MEASURES)[name]
+    return VERDICT if name == VERDICT.name else MEASURES.get(name) or of_task(task)[name]
 
 
 def measure_text(name: str, value: float | None, task: Iterable[TaskMeasure] = ()) -> str:

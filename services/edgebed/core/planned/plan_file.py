@@ -8,7 +8,8 @@ trains, and plans of nodes that are read share what they have in common.
 """
 
 import functools
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -62,10 +63,8 @@ def dump_plan(plan: Plan) -> bytes:
 
 
 def load_plan(written: Mapping[str, Any]) -> Plan:
-    """The plan that was written so; ValidationError where it is none, or has no nodes."""
+    """The plan that was written so; ValidationError where it is none, or none of a trial."""
     form = msgspec.convert(written, _Nodes)
-    if not form.nodes:
-        raise msgspec.ValidationError("it has no nodes")
     plan = msgspec.convert({**written, "nodes": ()}, Plan)
     common = msgspec.structs.asdict(form.common)
     classes: list[NodePlan] = []
@@ -73,7 +72,19 @@ def load_plan(written: Mapping[str, Any]) -> Plan:
         made = msgspec.convert({"node": "", **written["common"], **each}, NodePlan)
         shared = {name: value for name, value in common.items() if name not in each}
         classes.append(msgspec.structs.replace(made, **shared))
-    return msgspec.structs.replace(plan, nodes=tuple(_node(classes, entry) for entry in form.nodes))
+    nodes = tuple(_node(classes, entry) for entry in form.nodes)
+    _check_nodes(nodes)
+    return msgspec.structs.replace(plan, nodes=nodes)
+
+
+def _check_nodes(nodes: Sequence[NodePlan]) -> None:
+    """ValidationError unless each has a name of its own, and there is one server, and one evaluator."""
+    names, roles = Counter(node.node for node in nodes), Counter(node.role for node in nodes)
+    for name in [name for name, count in names.items() if count > 1]:
+        raise msgspec.ValidationError(f"{names[name]} nodes are called {name}")
+    for role in ("server", "evaluator"):
+        if roles[role] != 1:
+            raise msgspec.ValidationError(f"it has {roles[role]} nodes that are {role}, not one")
 
 
 def _class(node: NodePlan, common: Mapping[str, Any]) -> dict[str, Any]:

@@ -128,7 +128,7 @@ class StepAccounting(Fold):
     def close(
         self, ends: Mapping[LifeName, End], finished: records.Finished | None, *, is_cut: bool
     ) -> Accounting | None:
-        """The accounting; None where the journal is too old to have what it needs.
+        """The accounting; None where no shard has reported its steps.
 
         `is_cut`: the journal breaks off, or the server's last records are missing.
         """

@@ -19,9 +19,7 @@ from edgebed.core.plan import ArrayForm
 from edgebed.learning.data_sets.examples import Arrays, Examples, typed
 
 GIVEN = "(inputs, targets) or (inputs, targets, clients)"
-TYPES = (
-    "allowed: numbers and booleans; uint8 are pixels, which are scaled to [0, 1], other whole numbers stay as they are"
-)
+RAGGED = "entries of different lengths; pad them to one, and tell by a mask, or by targets to ignore, what counts"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, init=False)
@@ -148,7 +146,7 @@ def _arrays(what: str, given: object, problems: list[str]) -> Arrays:
         try:
             array = typed(np.asarray(each))
         except ValueError as error:  # numpy's own for ragged lists, too
-            problems.append(f"{told}: {error}; {TYPES}.")
+            problems.append(f"{told}: {RAGGED if 'inhomogeneous' in str(error) else error}.")
             continue
         if array.ndim == 0:
             problems.append(f"{told}: a single number; give one entry for each example.")

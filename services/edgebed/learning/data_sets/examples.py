@@ -41,8 +41,8 @@ class Examples:
         )
 
     def without_inputs(self) -> Self:
-        """Return the targets alone: the inputs are empty."""
-        return type(self)({name: array[:0] for name, array in self.inputs.items()}, self.targets, self.clients)
+        """Return the targets alone."""
+        return type(self)({}, self.targets, self.clients)
 
     @property
     def input_forms(self) -> tuple[ArrayForm, ...]:
@@ -82,10 +82,13 @@ def typed(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype == np.uint8:
         return array
     if array.dtype.kind not in KINDS:
-        raise ValueError(f"{array.dtype}")
+        if array.dtype.kind in "US":
+            raise ValueError("text; number it, e.g. np.unique(labels, return_inverse=True)[1]")
+        raise ValueError(f"{array.dtype}; allowed: numbers and booleans")
     if array.dtype == np.uint64 and array.size and int(array.max()) >= 2**63:
         raise ValueError("uint64 with values of 2^63 and more")
-    return array.astype(KINDS[array.dtype.kind], copy=False)
+    with np.errstate(over="ignore"):  # what is then infinite is refused
+        return array.astype(KINDS[array.dtype.kind], copy=False)
 
 
 def _forms(arrays: Arrays) -> tuple[ArrayForm, ...]:

@@ -107,8 +107,11 @@ def _try(name: str, model: nn.Module, inputs: tuple[ArrayForm, ...]) -> None:
         with torch.no_grad():
             called(model.eval(), probe_inputs(inputs, 2))
     except Exception as error:
+        pixels = " (uint8 are pixels, given as floats from 0 to 1; give tokens another type, such as int64)"
+        scaled = pixels if any(form.dtype == "uint8" for form in inputs) else ""
         raise ScenarioError(
-            f"{name}: the model does not take inputs of shape {shape_of(inputs)}: {imports.reason(error)}"
+            f"{name}: the model does not take inputs of shape {shape_of(inputs)}{scaled}: "
+            f"{imports.reason(error, model.forward)}"
         ) from error
 
 

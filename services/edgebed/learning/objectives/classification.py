@@ -52,8 +52,9 @@ class Config:
             raise ValueError(f"label_smoothing: {self.label_smoothing} is not from 0 to below 1")
         if self.focal < 0.0:
             raise ValueError(f"focal: {self.focal} is below 0")
-        if isinstance(self.class_weights, list) and (not self.class_weights or min(self.class_weights) < 0.0):
-            raise ValueError("class_weights: give one for each class, none below 0")
+        weights = self.class_weights
+        if isinstance(weights, list) and not (weights and min(weights) >= 0.0 and max(weights) > 0.0):
+            raise ValueError("class_weights: give one for each class, none below 0 and not all of them 0")
         others = (
             ("label_smoothing", self.label_smoothing),
             ("focal", self.focal),
@@ -73,11 +74,13 @@ class Classification(Supervised):
         """Return the mean loss."""
         if self.config.loss == "squared-softmax":
             return self._squared(outputs, targets) / len(targets)
-        if not self.config.focal:
-            return self._cross_entropy(outputs, targets, "mean", self._weights(outputs))
+        if self.config.loss == "cross-entropy" and not (self.config.focal or self.config.class_weights):
+            return self._cross_entropy(outputs, targets, "mean", None)
         weights = self._weights(outputs)
-        losses = self._focal(outputs, targets, weights)
-        return losses.sum() / (len(targets) if weights is None else weights[targets].sum())
+        if weights is None:
+            return self._summed(outputs, targets) / len(targets)
+        total = self._focal(outputs, targets, weights).sum()
+        return total / weights[targets].sum().clamp_min(1e-12)  # of examples without weight it is 0
 
     def sums_of(self, outputs: "Tensor", targets: "Tensor") -> Measured:
         """Return those classified correctly, and their loss."""

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
-from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, mean, sole
+from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, sole
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 F1_MICRO = TaskMeasure(
-    name="f1_micro", label="micro F1", meaning="F1 score of all labels together, from 0 to 1.", better="more"
+    name="f1_micro", label="F1 micro", meaning="F1 score of all labels together, from 0 to 1.", better="more"
 )
 F1_MACRO = TaskMeasure(
-    name="f1_macro", label="macro F1", meaning="Mean of the labels' F1 scores, from 0 to 1.", better="more"
+    name="f1_macro", label="F1 macro", meaning="Mean of the labels' F1 scores, from 0 to 1.", better="more"
 )
 LOSS = TaskMeasure(name="loss", meaning="Mean binary cross-entropy over examples and labels, without weights.")
 
@@ -70,14 +70,14 @@ class MultiLabel(Supervised):
         }
 
     def values(self, sums: Sums) -> dict[str, float]:
-        """Return the F1 scores and the mean loss."""
+        """Return the F1 scores, and means."""
         import numpy as np
 
         hits, predicted, actual = (np.asarray(sums[name][0], np.float64) for name in ("hits", "predicted", "actual"))
         marked = predicted + actual
         of_labels = np.divide(2 * hits, marked, out=np.zeros_like(hits), where=marked > 0)
         micro = float(2 * hits.sum() / marked.sum()) if marked.sum() else 0.0
-        return {F1_MICRO.name: micro, F1_MACRO.name: float(of_labels.mean()), LOSS.name: mean(sums, LOSS.name)}
+        return {**super().values(sums), F1_MICRO.name: micro, F1_MACRO.name: float(of_labels.mean())}
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the number of labels."""

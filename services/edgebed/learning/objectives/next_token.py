@@ -64,7 +64,7 @@ class NextToken(Supervised):
         """Return the means, and the exponential of the loss."""
         loss = mean(sums, LOSS.name)
         perplexity = math.exp(loss) if loss < math.log(1e300) else math.inf
-        return {PERPLEXITY.name: perplexity, LOSS.name: loss, ACCURACY.name: mean(sums, ACCURACY.name)}
+        return {**super().values(sums), PERPLEXITY.name: perplexity}
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the size of the vocabulary: the highest token plus one, where the data does not state it."""

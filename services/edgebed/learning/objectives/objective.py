@@ -76,8 +76,16 @@ class Objective(ABC):
         """Return named sums over the batch, of which the measures are made."""
 
     def values(self, sums: Sums) -> dict[str, float]:
-        """Return the value of each measure, of sums over all examples: by default the sum of its name by its weight."""
-        return {each.name: mean(sums, each.name) for each in self.measures}
+        """Return the value of each measure, of sums over all examples.
+
+        By default of those that a sum has the name of, each that sum by its weight.
+        """
+        return {each.name: mean(sums, each.name) for each in self.measures if each.name in sums}
+
+    def measured(self, sums: Sums) -> dict[str, float]:
+        """Return the value of each measure as records have it: in the order of the declaration, as Python's numbers."""
+        values = self.values(sums)
+        return {each.name: float(values[each.name]) for each in self.measures}
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the number of the model's outputs that the targets of all parts of the data ask for.
@@ -128,12 +136,10 @@ class Supervised(Objective):
 
 
 def mean(sums: Sums, name: str) -> float:
-    """Return a sum by its weight; NaN without weight. ScenarioError where there is no sum of that name."""
-    if name not in sums:
-        raise ScenarioError(
-            f"`sums` has no '{name}', of which the measure '{name}' is the mean; write `values` as well"
-        )
+    """Return a sum by its weight; NaN without weight. ScenarioError where it is an array."""
     total, weight = sums[name]
+    if shape := getattr(total, "shape", ()):
+        raise ScenarioError(f"its sum '{name}' is an array {tuple(shape)}; add it up, or write `values` as well")
     return float(total) / weight if weight else math.nan
 
 

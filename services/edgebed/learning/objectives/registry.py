@@ -9,8 +9,10 @@ import msgspec
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.plan import Part, Task
-from edgebed.learning.objectives.classification import Classification
+from edgebed.core.measures.trial import MEASURES
+from edgebed.core.plan import Part, Plan, Task
+from edgebed.core.quantities import largest_share
+from edgebed.learning.objectives.classification import ACCURACY, Classification
 from edgebed.learning.objectives.multi_label import MultiLabel
 from edgebed.learning.objectives.next_token import NextToken
 from edgebed.learning.objectives.objective import Objective, Supervised
@@ -24,9 +26,16 @@ OBJECTIVES: dict[str, type[Objective]] = {
 }
 MEASURE_NAME = r"[a-z][a-z0-9_]{0,39}"
 TAKEN = frozenset(
-    ("t", "time", "time_s", "version", "updates", "window", "final", "bits", "ingress_bytes", "egress_bytes")
+    (
+        *("run", "trial", "t", "time_s", "version", "final", "bits", "ingress_bytes", "egress_bytes", "traffic_bytes"),
+        *(name.removeprefix("last_") for name in MEASURES if name.startswith("last_")),
+    )
 )
-"""Names of what stands beside a task's measures in scenarios and tables."""
+"""Names of what stands beside a task's measures in tables, and in a summary."""
+ASKED = (
+    "a Supervised has loss_of(self, outputs, targets) and sums_of(self, outputs, targets), any other Objective "
+    "loss(self, model, batch) and sums(self, model, batch)"
+)
 
 
 def class_of(name: str, python_path: Sequence[str] = ()) -> type[Objective]:
@@ -34,15 +43,17 @@ def class_of(name: str, python_path: Sequence[str] = ()) -> type[Objective]:
     if name in OBJECTIVES:
         return OBJECTIVES[name]
     found = imports.resolve(name, python_path)
+    at = imports.begins(found)
     if not (isinstance(found, type) and issubclass(found, Objective)):
-        raise ScenarioError(
-            f"{name}: no objective; derive a class from {Objective.__module__}.{Objective.__qualname__}"
-        )
+        raise ScenarioError(f"{name}: no objective; derive a class from edgebed.Supervised or edgebed.Objective{at}")
     if missing := sorted(getattr(found, "__abstractmethods__", ())):
-        raise ScenarioError(f"{name}: it has no {missing[0]}; see docs/own-models-and-data.md")
-    if not is_dataclass(found.Config):
-        raise ScenarioError(f"{name}: its Config is no dataclass; write @dataclass(frozen=True, kw_only=True) above")
-    _check_measures(name, found)
+        raise ScenarioError(f"{name}: it has no {' and no '.join(missing)}; {ASKED}{at}")
+    if not isinstance(found.Config, type) or not is_dataclass(found.Config):
+        raise ScenarioError(
+            f"{name}: its Config is no dataclass; write @dataclass(frozen=True, kw_only=True) above{at}"
+        )
+    if problem := _wrong_measures(getattr(found, "measures", ())):
+        raise ScenarioError(f"{name}: {problem}{at}")
     return found
 
 
@@ -93,14 +104,29 @@ def all_declared() -> tuple[TaskMeasure, ...]:
     )
 
 
-def _check_measures(name: str, found: type[Objective]) -> None:
-    measures = [each for each in getattr(found, "measures", ()) if isinstance(each, TaskMeasure)]
-    if not measures:
-        raise ScenarioError(f"{name}: it declares no `measures`; give a tuple of TaskMeasure, the headline first")
+def most_frequent_class(plan: Plan) -> tuple[int, float] | None:
+    """The test set's most frequent class, with its share: what the headline is of who always says it.
+
+    None where the headline is none of which that holds.
+    """
+    of_hits = ACCURACY.name, ACCURACY.unit, ACCURACY.better
+    is_share_of_hits = any((each.name, each.unit, each.better) == of_hits for each in plan.measures[:1])
+    return largest_share(plan.evaluator.label_counts) if is_share_of_hits else None
+
+
+def _wrong_measures(measures: object) -> str:
+    """Say what is wrong with the measures that an objective declares; "" if nothing is."""
+    if not isinstance(measures, tuple) or not measures or not all(isinstance(each, TaskMeasure) for each in measures):
+        declared = f"`measures` is {measures!r}" if measures else "it declares no `measures`"
+        return f'{declared}; give a tuple of TaskMeasure, the headline first: measures = (TaskMeasure("mae"),)'
     names = [each.name for each in measures]
-    for each in names:
-        if not re.fullmatch(MEASURE_NAME, each) or each in TAKEN or names.count(each) > 1:
-            raise ScenarioError(
-                f"{name}: no name of a measure: '{each}'; lower-case letters, digits and _, a letter first, each once, "
-                f"and none of {', '.join(sorted(TAKEN))}"
-            )
+    for each in measures:
+        try:
+            msgspec.convert(msgspec.to_builtins(each), TaskMeasure)
+        except msgspec.ValidationError as error:
+            return f"the measure {each.name!r}: {error}; better is 'less' or 'more', scale 'linear' or 'log'"
+        if not re.fullmatch(MEASURE_NAME, each.name):
+            return f"no name of a measure: {each.name!r}; lower-case letters, digits and _, a letter first, at most 40"
+        if each.name in TAKEN or names.count(each.name) > 1:
+            return f"the measure '{each.name}' has the name of another column or measure; give it one of its own"
+    return ""

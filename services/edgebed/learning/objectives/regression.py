@@ -6,7 +6,7 @@
              Annals of Mathematical Statistics.
 
 R2 is 1 minus the squared error by the squared distance of the targets from their mean, for each of the K numbers, and
-averaged over those. It is 0 for a number that never changes.
+averaged over those. As scikit-learn has it, it is 0 for a number that never changes, or 1 if there is no error.
 
 Shapes: B examples, (B, K) or (B,) outputs and targets.
 """
@@ -20,11 +20,13 @@ import msgspec
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
-from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, mean, sole
+from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, sole
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+ROUNDING = 1e-13
+"""A variance below this share of the mean square is what rounding has left of none."""
 MAE = TaskMeasure(name="mae", label="MAE", meaning="Mean absolute error, in the targets' unit.")
 RMSE = TaskMeasure(name="rmse", label="RMSE", meaning="Root of the mean squared error, in the targets' unit.")
 R2 = TaskMeasure(
@@ -87,13 +89,9 @@ class Regression(Supervised):
         names = ("squared_error", "target", "squared_target")
         error, target, squared = (np.asarray(sums[name][0], np.float64) / sums[name][1] for name in names)
         variance = squared - target**2
-        r2 = 1.0 - np.divide(error, variance, out=np.ones_like(error), where=variance > 0)
-        return {
-            MAE.name: mean(sums, MAE.name),
-            RMSE.name: float(np.sqrt(error.mean())),
-            R2.name: float(r2.mean()),
-            LOSS.name: mean(sums, LOSS.name),
-        }
+        changes = variance > ROUNDING * squared
+        r2 = 1.0 - np.divide(error, variance, out=np.sign(error), where=changes)
+        return {**super().values(sums), RMSE.name: float(np.sqrt(error.mean())), R2.name: float(r2.mean())}
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return how many numbers are predicted."""

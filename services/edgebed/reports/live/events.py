@@ -13,6 +13,7 @@ from operator import itemgetter
 import msgspec
 
 from edgebed.core import records
+from edgebed.core.errors import EdgebedError
 from edgebed.core.reading import NOT_JSON
 from edgebed.journal.following import GrowingFile, Pause, looks, planned_nodes, require_known, trial_names
 from edgebed.journal.journal import decode_line, not_a_line
@@ -126,7 +127,10 @@ def event_lines(
         for each in there:
             trial = begun.setdefault(each.name, _Trial(each, selection))
             for t, line in trial.lines(is_last=is_last or each.name != there[-1].name):
-                yield write(trial.name, t, line)
+                try:
+                    yield write(trial.name, t, line)
+                except msgspec.DecodeError as error:
+                    raise EdgebedError(f"{each.journal}: at {t:g} s: not a line of a journal: {error}") from error
                 if tell:
                     tell(_as_json(trial.name, t, line))
 

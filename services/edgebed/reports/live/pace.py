@@ -30,7 +30,7 @@ class Pace:
         """Return the times at `now_s` of the clock that told when the trial was announced."""
         share = share_of(status)
         wall_s = now_s - self._began_s
-        if not share:
+        if not share or status.state in (Phase.ENDING.value, Phase.OVER.value):
             return Times(wall_s, None)
         self._first = self._first or (now_s, share)
         since_s, done = now_s - self._first[0], share - self._first[1]

@@ -23,6 +23,7 @@ from edgebed.journal.trial_state import TrialStatus
 from edgebed.journal.troubles import Trouble
 from edgebed.reports.live.live_view import figures_of, live_view
 from edgebed.reports.live.pace import Pace
+from edgebed.roles.control.controller import Phase
 
 REFRESH_S = 0.1  # As fast as an eye follows figures; drawing costs about a millisecond.
 LINE_EVERY_S = {0.0: 5.0, 60.0: 10.0, 600.0: 60.0, 3600.0: 300.0}
@@ -83,6 +84,8 @@ class ProgressDisplay:
         self._trial, self._troubles, self._is_virtual = status.trial, status.troubles, status.is_virtual
         if not self._live:
             self._tell_troubles()
+        if status.state == Phase.OVER.value:  # what comes next is the line about its end
+            return
         now = self._clock()
         times = self._pace.look(status, now)
         state = status.standing

@@ -9,11 +9,11 @@ from typing import Any
 
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.planned.hosts import HostPlan
-from edgebed.core.quantities import largest_share
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.calibration import warnings_here
 from edgebed.emulation.means import Mechanisms, caps_memory, has_cgroups, mechanisms_of
+from edgebed.learning.objectives.registry import most_frequent_class
 from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.deadlines import random_push
 from edgebed.planning.memory import Need, container_bytes, needs_of, tight_forked
@@ -171,7 +171,7 @@ def describe_plan(
         faults=tuple(fault_rows(plan)),
         on_failure=_on_failure(plan),
         durability=_durability(plan, runtime),
-        most_frequent=largest_share(plan.evaluator.label_counts),
+        most_frequent=most_frequent_class(plan),
         headline=plan.headline.words,
         stop=tuple(_stops(plan)),
         expectations=tuple(_expectations(plan)),

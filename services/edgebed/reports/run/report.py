@@ -47,7 +47,7 @@ from edgebed.reports.run.faults_text import (
 )
 from edgebed.reports.run.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
 from edgebed.reports.run.step_breakdown_chart import BUSY_LEGEND, busy_chart
-from edgebed.reports.run.traffic_text import byte_rows, bytes_by_kind
+from edgebed.reports.run.traffic_text import byte_rows, bytes_by_kind, lacks_messages
 from edgebed.reports.run.trial_measures import measures_grid, most_frequent_of
 from edgebed.reports.writing.figures import Chart
 from edgebed.reports.writing.html import to_html
@@ -270,6 +270,10 @@ def _bytes(trials: Sequence[TrialSummary]) -> Iterator[Part]:
     if not found:
         return
     yield legend("Payload of all messages over the data network, each counted once.")
+    if lacking := [trial.trial for trial in trials if lacks_messages(trial)]:
+        yield legend(
+            f"Of {', '.join(lacking)} some are missing: those that a server which was killed had not reported."
+        )
     for trial, kinds in found.items():
         total = sum(kinds.values())
         shares = {f"{kind} {bytes_text(size)} ({100 * size / total:.1f} %)": size for kind, size in kinds.items()}
@@ -331,24 +335,24 @@ def _faults(trials: Sequence[Trial]) -> Iterator[Part]:
 
 
 def _incidents(trials: Sequence[Trial]) -> Iterator[Part]:
-    rows = [row for trial in trials for row in _incident_rows(trial)]
-    told = {row[0] for row in rows[:LISTED_MAX]}
+    found = [(place, each) for place, trial in enumerate(trials) for each in _incidents_of(trial)]
+    told = sorted(found[:LISTED_MAX], key=lambda each: (each[0], each[1][0]))
+    rows = [(trials[place].name, seconds_text(t), name, text) for place, (t, name, text) in told]
     if rows:
-        yield legend(_times_text([trial for trial in trials if trial.name in told]))
-        yield Grid(("trial", "time", "node", "event"), rows[:LISTED_MAX])
-    if len(rows) > LISTED_MAX:
-        yield Paragraph(f"{len(rows) - LISTED_MAX} more in the journal.")
+        yield legend(_times_text([trials[place] for place in sorted({place for place, _ in told})]))
+        yield Grid(("trial", "time", "node", "event"), rows)
+    if len(found) > LISTED_MAX:
+        yield Paragraph(f"{len(found) - LISTED_MAX} more in the journal.")
 
 
-def _incident_rows(trial: Trial) -> Iterator[tuple[str, ...]]:
+def _incidents_of(trial: Trial) -> Iterator[tuple[float, str, str]]:
+    """Time, node and text of each, what went wrong before what was noted."""
     for t, node in trial.series.nodes:
         if node.state in TROUBLE_STATES:
-            yield trial.name, seconds_text(t), node.name, f"{node.state}: {node.reason}".rstrip(": ")
-    for t, name, text in trial.series.notes:
-        yield trial.name, seconds_text(t), name, text
+            yield t, node.name, f"{node.state}: {node.reason}".rstrip(": ")
     if trial.series.cut:
-        text = "the journal's last line is cut: its writer was killed"
-        yield trial.name, seconds_text(trial.series.last_t), "", text
+        yield trial.series.last_t, "", "the journal's last line is cut: its writer was killed"
+    yield from trial.series.notes
 
 
 def _times_text(trials: Sequence[Trial]) -> str:

@@ -49,6 +49,12 @@ def bytes_by_kind(trial: TrialSummary) -> dict[str, int]:
     return {kind: size for kind, size in parts.items() if size > 0}
 
 
+def lacks_messages(trial: TrialSummary) -> bool:
+    """Whether more was pushed than was received: a server that is killed does not report its last messages."""
+    pushed, received = trial.value("ingress_bytes"), trial.ingress_payload_bytes
+    return pushed is not None and received is not None and received < pushed
+
+
 def byte_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     """Rows on the bytes at the server, a column a trial."""
     return measured_rows([

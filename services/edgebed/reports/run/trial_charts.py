@@ -1,4 +1,4 @@
-"""Charts of one trial's nodes: who was there when and what was done to it; rates of links against those asked."""
+"""Charts of one trial's nodes: when they were up and what was done to them; rates of links against those asked."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,13 +19,13 @@ ROWS_MAX = 24
 """Rows of the chart of nodes; nodes to which nothing happened share a row for each class."""
 ROW_HEIGHT, FRAME_HEIGHT = 0.2, 1.3
 """Height of a row, and of what surrounds the rows, in inches."""
-THERE, SILENT, GONE = "there", "does not answer", "gone"
+UP, SILENT, DOWN = "up", "does not answer", "down"
 STATES = {
-    "started": THERE, "joined": THERE, "ready": THERE, "running": THERE, "unresponsive": SILENT,
-    "died": GONE, "missing": GONE, "stopped": "",
+    "started": UP, "joined": UP, "ready": UP, "running": UP, "unresponsive": SILENT,
+    "died": DOWN, "missing": DOWN, "stopped": "",
 }  # fmt: skip
 """How a node's state is drawn; "": its end was in order."""
-COLOURS = {THERE: PALETTE[0], SILENT: PALETTE[5], GONE: PALETTE[1]}
+COLOURS = {UP: PALETTE[0], SILENT: PALETTE[5], DOWN: PALETTE[1]}
 COLUMNS = 1_000
 """Columns of the chart of nodes: spans in one column cannot be distinguished, and are drawn once, however many they
 are."""
@@ -57,7 +57,7 @@ def links(name: str, nodes: Sequence[NodeConditions]) -> Chart:
 
 
 def _spans(series: Series) -> dict[str, list[Span]]:
-    """For each node, in the series' time, when it was there, did not answer, or was gone."""
+    """For each node, in the series' time, when it was up, did not answer, or was down."""
     spans: dict[str, list[Span]] = {}
     now: dict[str, tuple[float, str]] = {}
     for t, node in series.nodes:
@@ -78,7 +78,7 @@ def _rows(plan: Plan, series: Series, spans: Mapping[str, list[Span]]) -> dict[s
     """Name of each row, from the top, with the nodes that it shows."""
     names = [node.node for node in plan.nodes if node.node in spans]
     eventful = {each.record.target for each in series.faults if each.was_done}
-    eventful |= {name for name in names if any(look != THERE for _, _, look in spans[name])}
+    eventful |= {name for name in names if any(look != UP for _, _, look in spans[name])}
     apart = names if len(names) <= ROWS_MAX else [name for name in names if name in eventful][: ROWS_MAX - 4]
     rows: dict[str, list[str]] = {name: [name] for name in apart}
     others: dict[str, list[str]] = {}
@@ -101,7 +101,7 @@ def _draw_timeline(
     for place, members in enumerate(rows.values()):
         for look, colour in COLOURS.items():
             seen = [(begin, end) for name in members for begin, end, each in spans[name] if each == look and end > 0.0]
-            height = 0.25 if look == GONE else 0.7
+            height = 0.25 if look == DOWN else 0.7
             ranges = [(begin, end - begin) for begin, end in joined(seen, column_s)]
             if ranges:
                 axes.broken_barh(ranges, (place - height / 2, height), facecolors=colour, linewidth=0, label=look)

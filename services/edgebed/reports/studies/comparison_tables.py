@@ -18,8 +18,8 @@ Columns = dict[str, OfTrials]
 """Measures by their names in a comparison."""
 OUTCOME = ("arm", "scenario", "trial", "runtime", "run", "seed", "to", "diverged")
 """What the CSV has of each trial before its measures."""
-DETECTABLE = {"updates_to": "updates to", "time_s_to": "time to", "traffic_bytes_to": "traffic to"}
-"""Measures, beside the best value of the headline, for which the legend states the power of their tests."""
+DETECTABLE = {"updates_to": "updates", "time_s_to": "time", "traffic_bytes_to": "bytes"}
+"""Measures, in words, for which the legend states the power of their tests, beside the headline's best value."""
 DISPENSABLE = ("seeds", "a push", "updates", "time", "up", "down", "diverged", "final")
 """Columns that a narrow terminal leaves out, first to last."""
 
@@ -76,15 +76,21 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
 
 def _detectable(comparison: Comparison) -> Iterator[str]:
     """Sentences on the differences that each arm's tests would find in eight of ten studies."""
+    level, headline = comparison.level, comparison.headline
+    to = f" to {level.measure.level_told(level.value)}" if level else ""
+    labels = {f"best_{headline.name}": f"best {headline.words}"}
+    labels |= {label: f"{words}{to}" for label, words in DETECTABLE.items()}
     for name, arm in comparison.arms.items():
         found = [
             f"{text} in {words}"
-            for label, words in (_best_of(comparison), *DETECTABLE.items())
-            if (text := _detectable_text(arm.measures[label], comparison.headline))
+            for label, words in labels.items()
+            if (text := _detectable_text(arm.measures[label], headline))
         ]
         if found:
-            words = ", ".join(found)
-            yield f"In eight of ten such studies, {name} would be distinguished from {comparison.baseline} by {words}."
+            yield (
+                f"Eight of ten studies with as many seeds would distinguish {name} from {comparison.baseline} if they "
+                f"differed by {', '.join(found)}."
+            )
 
 
 def _chance(comparison: Comparison) -> Iterator[str]:
@@ -97,11 +103,6 @@ def _chance(comparison: Comparison) -> Iterator[str]:
             f"{count_text(tested, 'comparison')} with an interval: if nothing differed, chance alone would still find "
             f"some {expected} differences. Nothing is corrected for that."
         )
-
-
-def _best_of(comparison: Comparison) -> tuple[str, str]:
-    """The name of the headline's best value, and what it is called."""
-    return f"best_{comparison.headline.name}", f"best {comparison.headline.words}"
 
 
 def _by_difference(comparison: Comparison) -> str:

@@ -1,12 +1,13 @@
 """What an object remembers, as plain values and arrays: its attributes, whatever they are, dumped and loaded again.
 
 Nobody has to list what an aggregation keeps, so nothing that is added to one can be forgotten. Attributes may be plain
-values, arrays, collections of such, the tuples in TUPLES, and objects with attributes of that kind, which are there
-again once their owner has been made anew. A class names in `transient` what does not outlast it. Dataclasses are
-settings, which stay. Anything else, such as an open file or a generator, cannot be stored.
+values, arrays, collections of such, the tuples in TUPLES, and objects that have attributes of that kind and nothing
+else, which are there again once their owner has been made anew. A class names in `transient` what does not outlast it.
+Frozen dataclasses are settings, which stay. Anything else, such as an open file, a Counter, which is a dict with
+attributes, or a generator, cannot be stored.
 """
 
-import dataclasses
+import enum
 import math
 from collections import deque
 from collections.abc import Collection, Sequence
@@ -97,8 +98,8 @@ class Arrays:
 
     def place(self, array: NDArray[Any]) -> int:
         """Return the number of an array; ValueError where it holds objects."""
-        if array.dtype.hasobject:
-            raise ValueError(f"an array of {array.dtype}")
+        if array.dtype.hasobject or array.dtype.names:
+            raise ValueError(f"an array of {array.dtype} cannot be stored")
         if id(array) not in self._places:
             self._places[id(array)] = len(self.found)
             self.found.append(array)
@@ -114,13 +115,28 @@ def _dumped(owner: Any, arrays: Arrays, but: Collection[str] = ()) -> dict[str, 
             continue
         try:
             value = getattr(owner, name)
-            if hasattr(value, "__dict__") and not isinstance(value, type) and not callable(value):
-                found[name] = ["object", {} if dataclasses.is_dataclass(value) else _dumped(value, arrays)]
+            if _has_attributes_alone(value):
+                found[name] = ["object", {} if _is_setting(value) else _dumped(value, arrays)]
             else:
                 found[name] = _plain(value, arrays)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     return found
+
+
+class _Plain:
+    """A class whose objects have attributes, and nothing else."""
+
+
+def _has_attributes_alone(value: Any) -> bool:
+    """Whether an object's attributes are all that it holds; those of classes that derive from `dict` hold more."""
+    is_object = hasattr(value, "__dict__") and not isinstance(value, type | enum.Enum) and not callable(value)
+    return is_object and type(value).__basicsize__ == _Plain.__basicsize__
+
+
+def _is_setting(value: Any) -> bool:
+    parameters = getattr(type(value), "__dataclass_params__", None)
+    return parameters is not None and parameters.frozen
 
 
 def _load(owner: Any, values: dict[str, Any], arrays: Sequence[NDArray[Any]]) -> None:

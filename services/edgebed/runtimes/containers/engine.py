@@ -194,7 +194,8 @@ def explained(what: str) -> Iterator[None]:
         yield
     except ImageNotFound as error:
         raise InfrastructureError(
-            f"{what}: {_reason(error)}. Build the images: scripts/build-images (or docker compose build)."
+            f"{what}: {_reason(error).partition(': No such image')[0]}. Build the images: scripts/build-images (or "
+            "docker compose build)."
         ) from error
     except APIError as error:
         raise InfrastructureError(f"{what}: {_reason(error)}.{_hint(_reason(error))}") from error

@@ -14,3 +14,6 @@ LABEL_SITE = f"{PREFIX}.site"
 LABEL_VOLUME = f"{PREFIX}.volume"
 """Label of a container with the name of the volume that the server of its trial logs to."""
 COMPOSE = "com.docker.compose"
+OF_NO_PROJECT = {f"{COMPOSE}.project": "", f"{COMPOSE}.service": ""}
+"""Labels that Compose gives to the images it builds, emptied: else `docker compose up` takes a container for its own,
+and prints what it says."""

@@ -23,7 +23,15 @@ from edgebed.core.planned.hosts import EngineAddress
 from edgebed.emulation.resources import interface_of
 from edgebed.runtimes.containers.engine import explained
 from edgebed.runtimes.containers.engines import HERE, Engines
-from edgebed.runtimes.containers.labels import COMPOSE, LABEL_OWNER, LABEL_RUN, LABEL_SITE, LABEL_TRIAL, PREFIX
+from edgebed.runtimes.containers.labels import (
+    COMPOSE,
+    LABEL_OWNER,
+    LABEL_RUN,
+    LABEL_SITE,
+    LABEL_TRIAL,
+    OF_NO_PROJECT,
+    PREFIX,
+)
 from edgebed.runtimes.containers.leftovers import containers_with, networks_with, remove, remove_leftovers
 from edgebed.runtimes.containers.owner import own_container, own_name
 from edgebed.runtimes.containers.project import ImageNames
@@ -115,7 +123,8 @@ def find_site(engines: Engines, run: str, trial: str) -> Site:
     with explained("the networks of the run"):
         own_id = own_container(client)
         name = re.sub(r"[^a-z0-9_.-]+", "-", f"{PREFIX}-{run}-{trial}-{secrets.token_hex(3)}".lower())
-        labels = {LABEL_OWNER: own_name(client, own_id), LABEL_SITE: name, LABEL_RUN: run, LABEL_TRIAL: trial}
+        labels = OF_NO_PROJECT | {LABEL_OWNER: own_name(client, own_id), LABEL_SITE: name}
+        labels |= {LABEL_RUN: run, LABEL_TRIAL: trial}
         if own_id:
             site = _found(client, client.api.inspect_container(own_id), name, labels)
             if engines.are_many:

@@ -22,6 +22,7 @@ import os
 import select
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
 from edgebed.core.last_words import describe_status
@@ -118,6 +119,7 @@ def _fork(command: dict[str, Any], niceness: int) -> int:
         for target, source in ((0, null), (1, log), (2, log)):
             os.dup2(source, target)
         os.setpriority(os.PRIO_PROCESS, 0, niceness)
+        Path("/proc/self/comm").write_text(command["environment"]["node"], encoding="utf-8")  # as ps and top show it
         enter(command["environment"]["cgroups"])
         from edgebed.runtimes.live.node import NodeEnvironment, run_node
 

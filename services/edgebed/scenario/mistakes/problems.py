@@ -5,7 +5,8 @@ itself, each with its full path.
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -35,6 +36,10 @@ SYNONYMS = {
     "oom": ("memory",),
 }
 """Keys as other tools call them -> ours."""
+
+
+KINDS = ("list[", "literal[")
+"""How pydantic begins to name a kind of value among several."""
 
 
 class Problem(NamedTuple):
@@ -108,8 +113,8 @@ def problems_of(error: ValidationError | Problems) -> Iterator[Problem]:
     if isinstance(error, Problems):
         yield from error.problems
         return
-    for details in error.errors(include_url=False):
-        path = tuple(str(part) for part in details["loc"] if part != "[key]")
+    for details in _of_one_kind(error.errors(include_url=False)):
+        path = tuple(str(part) for part in details["loc"] if part != "[key]" and not _is_kind(part))
         cause = details.get("ctx", {}).get("error")
         if isinstance(cause, ValidationError | Problems):
             yield from (problem.under(*path) for problem in problems_of(cause))
@@ -117,6 +122,26 @@ def problems_of(error: ValidationError | Problems) -> Iterator[Problem]:
             yield Problem(path[:-1], f"missing key '{path[-1]}'", at_key=True)
         else:
             yield Problem(path, _message(details), at_key="[key]" in details["loc"], choice=_choice(details))
+
+
+def _is_kind(part: object) -> bool:
+    """Whether a step of pydantic's to a value tells which of several kinds the value was taken for."""
+    return isinstance(part, str) and part.startswith(KINDS)
+
+
+def _of_one_kind(found: Sequence[ErrorDetails]) -> Iterator[ErrorDetails]:
+    """Yield the mistakes, where a value may be of several kinds those of the kind that came farthest."""
+    depths: dict[tuple[int | str, ...], int] = {}
+    before = [tuple(itertools.takewhile(lambda part: not _is_kind(part), details["loc"])) for details in found]
+    for path, details in zip(before, found, strict=True):
+        depths[path] = max(depths.get(path, 0), len(details["loc"]))
+    for path, details in zip(before, found, strict=True):
+        if len(details["loc"]) == depths[path]:
+            if len(details["loc"]) == len(path) + 1:
+                depths[path] += 1  # one is enough of those that are of no kind
+                if "expected" in details.get("ctx", {}):
+                    details["ctx"]["expected"] += " or a list"
+            yield details
 
 
 def show(value: object) -> str:

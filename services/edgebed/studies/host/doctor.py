@@ -20,7 +20,7 @@ from edgebed.core.quantities import bytes_text, count_text
 from edgebed.emulation import calibration
 from edgebed.emulation.means import mechanisms_of, why_no_cgroups, why_no_namespaces
 from edgebed.journal.run_folder import runs_root
-from edgebed.learning.data_sets.registry import FOUND, data_directory, is_here
+from edgebed.learning.data_sets.registry import DATA_SETS, data_directory, how_to_get, is_here
 from edgebed.studies.host.calibrate import REQUIREMENTS
 
 CORES_MIN = 2
@@ -110,11 +110,12 @@ def _files() -> Iterator[Finding]:
     if writable and free < DISK_BYTES_MIN:
         remedy = "long runs may fill the disk: --runs-dir or $EDGEBED_RUNS_DIR names another folder"
     yield Finding("disk", not remedy, f"{bytes_text(free)} free for runs in {root}", remedy)
-    absent = [name for name in FOUND if not is_here(name)]
+    in_files = [name for name, built_in in DATA_SETS.items() if built_in.in_files]
+    absent = [name for name in in_files if not is_here(name)]
     yield Finding(
         "data", not absent,
-        f"no {', '.join(absent)} in {data_directory()}" if absent else f"{', '.join(FOUND)} in {data_directory()}",
-        "they are downloaded when first needed; digits and synthetic need nothing" if absent else "",
+        f"no {', '.join(absent)} in {data_directory()}" if absent else f"{', '.join(in_files)} in {data_directory()}",
+        f"{how_to_get(absent)}; digits, synthetic and plays need nothing" if absent else "",
     )  # fmt: skip
     path = calibration.calibration_path()
     measured = calibration.load(path)

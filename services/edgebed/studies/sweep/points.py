@@ -102,9 +102,12 @@ class SweepPlan:
         return tuple(axis.label for axis in self.axes)
 
     def sets_of(self, point: Point) -> tuple[str, ...]:
-        """The options that make the point's trial of the scenario."""
+        """The options that make the point's trial of the scenario, whose own trials may end at another measure."""
         values = (f"{axis.key}={value}" for axis, value in zip(self.axes, point.values, strict=True))
-        return (*values, *(f"stop.{key}={value}" for key, value in self.section.level_values.items()))
+        level = self.section.level_values
+        own = {key: None for trial in self.scenario.trials.values() for key in trial.stop.level_values}
+        away = (f"stop.{key}=null" for key in own if key not in level)
+        return (*values, *away, *(f"stop.{key}={value}" for key, value in level.items()))
 
     def planned(self) -> Iterator[tuple[Point, PlannedTrial]]:
         """Each point's trial with the times that the scenario has; ScenarioError where one cannot be run."""

@@ -25,7 +25,7 @@ from edgebed.emulation.orders import HelperReply
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import connected, conversing, explained
 from edgebed.runtimes.containers.hosts.reach import Measured
-from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN, LABEL_SITE, PREFIX
+from edgebed.runtimes.containers.labels import LABEL_OWNER, LABEL_RUN, LABEL_SITE, OF_NO_PROJECT, PREFIX
 from edgebed.runtimes.containers.leftovers import containers_with, networks_with, remove
 from edgebed.runtimes.containers.links import COMMAND as LINK_COMMAND
 from edgebed.runtimes.containers.owner import own_container, own_name
@@ -146,7 +146,7 @@ def _visits(clients: Mapping[str, docker.DockerClient], checks: Mapping[str, Hos
     if not clients:
         return []
     first = next(iter(clients.values()))
-    labels = {
+    labels = OF_NO_PROJECT | {
         LABEL_OWNER: own_name(first, own_container(first)),
         LABEL_RUN: "hosts check",
         LABEL_SITE: f"{PREFIX}-check-{secrets.token_hex(4)}",

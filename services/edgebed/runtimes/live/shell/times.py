@@ -18,10 +18,12 @@ class Times:
     pause_s: float = 0.0
     absorbed_s: float = 0.0
     """Seconds of waiting for a core without effect on pacing: the node would have rested for as long."""
-    computed_at_s: float = 0.0
+    computed_at_s: float | None = None
+    """When a gradient was computed that has not been sent yet."""
     busy_until_s: float = 0.0
     """When the last job was done: while one is, messages that come are not seen."""
-    sent_at_s: float = 0.0
+    waits_since_s: float | None = None
+    """When the node began to wait for a model."""
 
     def computed(self, result: object, now: float) -> None:
         """Add the job that was done just now; only gradients are steps."""
@@ -33,15 +35,18 @@ class Times:
             self.computed_at_s = now
 
     def sent(self, message: AnyMessage, now: float) -> None:
-        """Note a message that the heart sends; the time before a push was a pause."""
-        if isinstance(message, Push):
+        """Note a message that the heart sends; the time before a push was a pause, unless it is sent once more."""
+        if isinstance(message, Push) and self.computed_at_s is not None:
             self.pause_s += now - self.computed_at_s
-        self.sent_at_s = now
+            self.computed_at_s, self.waits_since_s = None, now
+        elif self.waits_since_s is None:
+            self.waits_since_s = now
 
     def received(self, message: AnyMessage, now: float) -> None:
-        """Note a message that came; for a model the node has waited since it sent something."""
-        if isinstance(message, Model):
-            self.wait_s += now - self.sent_at_s
+        """Note a message that came; for a model the node has waited since it asked for it, however often it did."""
+        if isinstance(message, Model) and self.waits_since_s is not None:
+            self.wait_s += now - self.waits_since_s
+            self.waits_since_s = None
 
     def record(self) -> records.Phases:
         """The times as a record of the journal."""
