@@ -28,6 +28,7 @@ MEASURE_NAME = r"[a-z][a-z0-9_]{0,39}"
 TAKEN = frozenset(
     (
         *("run", "trial", "t", "time_s", "version", "final", "bits", "ingress_bytes", "egress_bytes", "traffic_bytes"),
+        *("updates", "time"),
         *(name.removeprefix("last_") for name in MEASURES if name.startswith("last_")),
     )
 )
