@@ -67,6 +67,10 @@ def said(method: str = "back-propagation", traffic: str = "direct", **more: Any)
     }
 
 
+TOKENS = {
+    "data": "token_data:walk", "model": "transformer-untied", "width": 16, "layers": 2, "heads": 2,
+    "objective": "next-token",
+}  # fmt: skip
 METHODS = ("synthetic-gradients", "synthetic-inputs", "decoupled-greedy", "direct-minimisation")
 LIVE_METHODS = ("synthetic-inputs", "decoupled-greedy")
 """Those of which one has every message and the other the fewest; "apart" and "every-third" are synthetic gradients."""
@@ -78,6 +82,8 @@ LIVE: dict[str, dict[str, Any]] = {
     "direct": said(),
     "store": said(traffic="store"),
     **{method: said(method) for method in LIVE_METHODS},
+    "tokens": said(task=TOKENS),
+    "greedy-tokens": said("decoupled-greedy", task=TOKENS),
     "every-third": said("synthetic-gradients", learning={"send_every": 3}, faults=KILLS[1:3], **RESTARTED),
 }
 SOAKED: dict[str, dict[str, Any]] = {
@@ -92,6 +98,7 @@ SIMULATED = {
     "batch-direct": said("synthetic-inputs", "direct", learning={"match": "batch"}),
     "squared": said(task={"objective": {"name": "classification", "loss": "squared-softmax"}}),
     "standardized": said(task={"inputs": "standardized"}),
+    "recurrent-tokens": said(task=TOKENS | {"model": "gru", "heads": None}),
 }
 RUN_IN = {"simulation": SIMULATED, "process": SOAKED if soaking.SEED else LIVE, "docker": IN_CONTAINERS}
 FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-layerwise-")
@@ -127,9 +134,11 @@ def killed(found: Trial) -> list[str]:
 
 
 @functools.cache
-def trained_whole(kind: str = "cross-entropy", *, standardized: bool = False) -> NDArray[np.float32]:
+def trained_whole(
+    kind: str = "cross-entropy", *, standardized: bool = False, variant: str = "direct"
+) -> NDArray[np.float32]:
     """The weights that a single process leaves, which knows nothing of shards."""
-    (planned,) = plan_trials(load_scenario(SCENARIO | said()))
+    (planned,) = plan_trials(load_scenario(SCENARIO | SIMULATED[variant]))
     node, data = planned.plan.workers()[0], planned.data
     layers = task_layers(node.task)
     theta = models.initial_parameters(node.task, planned.plan.seed)
@@ -141,8 +150,11 @@ def trained_whole(kind: str = "cross-entropy", *, standardized: bool = False) ->
         if standardized:
             inputs = standardize(inputs)
         scores, labels = model(inputs), torch.from_numpy(data.train.targets[""][batch].astype(np.int64))
-        squared = (scores.softmax(dim=1) - F.one_hot(labels, 10)).square().sum() / len(scores)
-        loss = squared if kind == "squared" else F.cross_entropy(scores, labels)
+        scores, labels = scores.flatten(0, -2), labels.flatten()
+        if kind == "squared":
+            loss = (scores.softmax(dim=1) - F.one_hot(labels, 10)).square().sum() / len(scores)
+        else:
+            loss = F.cross_entropy(scores, labels)
         model.step(torch.autograd.grad(loss, model.parameters))
     return model.weights()
 
@@ -153,6 +165,31 @@ def trained_whole(kind: str = "cross-entropy", *, standardized: bool = False) ->
 def test_back_propagation_through_shards_is_that_of_one_process(runtime: str, traffic: str) -> None:
     """Bit for bit, running means included."""
     np.testing.assert_array_equal(trial(runtime, traffic).checkpoint(), trained_whole())
+
+
+@pytest.mark.parametrize(
+    ("runtime", "variant"),
+    [of("simulation", "tokens"), of("simulation", "recurrent-tokens"), of("process", "tokens")],
+)
+def test_layers_of_tokens_leave_the_weights_of_one_process(runtime: str, variant: str) -> None:
+    """Bit for bit, by back-propagation; the loss is that of each token, and its measures are those of the whole."""
+    found = trial(runtime, variant)
+    evaluations = found.series.evaluations
+
+    np.testing.assert_array_equal(found.checkpoint(), trained_whole(variant=variant))
+    assert evaluations.measured["perplexity"][0] == pytest.approx(12, rel=0.05)
+    assert evaluations.measured["perplexity"][-1] < 0.9 * evaluations.measured["perplexity"][0]
+
+
+@pytest.mark.parametrize("runtime", [of("simulation"), of("process")])
+def test_layers_of_tokens_learn_by_heads_of_their_own(runtime: str) -> None:
+    """Decoupled greedy learning: nothing comes down, and perplexity falls."""
+    found = trial(runtime, "greedy-tokens")
+    perplexity = found.series.evaluations.measured["perplexity"]
+
+    assert found.summary.shards.steps_min == STEPS
+    assert found.summary.accounting.problems == ()
+    assert perplexity[-1] < 0.9 * perplexity[0]
 
 
 def test_the_squared_loss_is_that_of_one_process() -> None:

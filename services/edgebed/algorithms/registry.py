@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.batches import Cut
 from edgebed.algorithms.compressor import Compressor, WithBuffers
 from edgebed.algorithms.custom import own_part
 from edgebed.algorithms.descent import Descent
@@ -243,7 +244,12 @@ def _local_work(method: Method, task: Task, is_buffer: NDArray[np.bool_] | None)
 
 def batches_a_push(plan: WorkerPlan) -> int:
     """Return the mini-batches that a worker goes through between a pull and a push."""
-    return local_work_of(plan.method, plan.task).batches(plan.num_examples, plan.task.batch_size)
+    return _local_work(plan.method, plan.task, None).batches(plan.num_examples, plan.task.batch_size)
+
+
+def cut_of(plan: WorkerPlan) -> Cut:
+    """Return how a worker's examples are cut into mini-batches."""
+    return Cut(plan.num_examples, plan.task.batch_size, _local_work(plan.method, plan.task, None).by_epoch)
 
 
 def notes_of(method: Method) -> tuple[str, ...]:

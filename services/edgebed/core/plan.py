@@ -12,7 +12,7 @@ import msgspec
 
 from edgebed.core.actions import Action
 from edgebed.core.measures.task import Level, TaskMeasure
-from edgebed.core.planned.device_core import Core
+from edgebed.core.planned.device_core import REFERENCE, Core
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.planned.link import LinkChange, LinkPlan
 
@@ -191,7 +191,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     objective: Part = Part(name="classification")
     """What training minimises, and what is measured (learning/objectives/)."""
     sizes: tuple[tuple[str, int], ...] = ()
-    """Sizes of the model by name, `width` or `kernel`, where they are not its authors'."""
+    """Sizes of the model by name, such as `width`, where they are not its authors'."""
     python_path: tuple[str, ...] = ()
     """Folders in which the user's own `package.module` is found."""
 
@@ -277,6 +277,13 @@ class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
         """Virtual time of one gradient here, without a cap and at compute speed 1."""
         flop = self.task.gradient_flop
         return self.core.gradient_s(flop) if self.core and flop else self.task.gradient_time_s
+
+    def batch_s(self, share: float) -> float:
+        """Virtual time of the gradient of a mini-batch with so much of the examples of a whole one."""
+        flop = self.task.gradient_flop
+        if share == 1.0 or not flop:
+            return share * self.gradient_s
+        return (self.core or REFERENCE).gradient_s(round(share * flop))
 
     @property
     def compression_s(self) -> float:
@@ -371,6 +378,8 @@ class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
     num_examples: int = 0
     label_counts: tuple[int, ...] = ()
     """Number of those examples with each label."""
+    clients: tuple[int, ...] = ()
+    """Numbers of the clients whose examples it has, where the data is split by client."""
     pull: Pull = "full"
     """What a push is answered with."""
     points: tuple[PointTrigger, ...] = ()
@@ -438,6 +447,8 @@ class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
     """Size of the test set."""
     label_counts: tuple[int, ...] = ()
     """Number of its examples with each label."""
+    held_out: tuple[int, ...] = ()
+    """Numbers of the clients that nobody trains on."""
     evaluate_every_updates: int | None = None
     """Updates from one version that is measured to the next; None: it measures at times."""
     evaluate_every_s: float | None = None
@@ -473,6 +484,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What is measured on the test set, the headline first."""
     nodes: tuple[NodePlan, ...]
     """server, evaluator, what serves shards, then the workers in order of class and index."""
+    client_names: tuple[str, ...] = ()
+    """The clients that the data comes from, by number; none: it does not say."""
     stop_updates: int | None = None
     stop_time_s: float | None = None
     stop_level: Level | None = None

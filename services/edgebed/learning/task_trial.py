@@ -19,11 +19,13 @@ from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, added
 from edgebed.core.plan import Task
+from edgebed.core.quantities import count_text
 from edgebed.learning import weights
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.inputs import batch_of
 from edgebed.learning.models import registry as models
+from edgebed.learning.models.token_models import TOKEN_MODELS
 from edgebed.learning.objectives.objective import Batch, Objective, Supervised, called
 from edgebed.learning.objectives.registry import objective_of_task
 
@@ -40,6 +42,9 @@ def try_task(task: Task, data: DataSet, locating: Locating) -> None:
     """ScenarioError with the first thing that is wrong, and the user's line where code of the user's failed."""
     objective = objective_of_task(task)
     size = min(task.batch_size, TRIED)
+    if task.model in TOKEN_MODELS:
+        with locating("task.data"):
+            _check_tokens(task, data)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         with locating("task.model"):
@@ -56,6 +61,34 @@ def try_task(task: Task, data: DataSet, locating: Locating) -> None:
                         _sums_of(task, model, objective, batch, where)
         with locating("task.objective"):
             _try_sums(task, model, objective, data.test, size)
+
+
+def try_size(task: Task, data: DataSet, size: int) -> None:
+    """ScenarioError where the model and its objective do not train on so few examples at once."""
+    objective = objective_of_task(task)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        model, batch = models.build_for(task), batch_of(task, data.train, slice(0, size))
+        try:
+            objective.loss(model.train(), batch)
+        except Exception as error:
+            raise ScenarioError(
+                f"{task.model}: a mini-batch has {count_text(size, 'example')}, and it does not train on so few "
+                f"({error}). Give another batch_size, a higher min_examples, or a model without batch normalisation"
+            ) from error
+
+
+def _check_tokens(task: Task, data: DataSet) -> None:
+    """Check that a built-in model of tokens knows all of them."""
+    for which, part in data.parts.items():
+        tokens = part.inputs[""]
+        lowest, highest = int(tokens.min()), int(tokens.max())
+        if lowest < 0 or highest >= task.outputs:
+            raise ScenarioError(
+                f"{task.model}: the {PARTS[which]} inputs are tokens from {lowest} to {highest}; the model knows "
+                f"{task.outputs}, numbered 0 to {task.outputs - 1}: those of the targets, or what a DataSet says by "
+                "outputs="
+            )
 
 
 def _tried(part: Examples, size: int) -> Iterator[tuple[str, NDArray[np.int64] | slice]]:

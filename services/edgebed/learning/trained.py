@@ -112,15 +112,17 @@ class Trained:
 def gradients(outputs: Tensor, delta: Tensor, wanted: Sequence[Tensor], *, keep: bool = False) -> tuple[Tensor, ...]:
     """Return the gradients, by what is `wanted`, of whatever has `delta` for its gradient by the `outputs`.
 
-    A gradient is 0 by what the outputs do not follow smoothly, such as token numbers. With `keep` there may be another
-    for the same graph. The product of outputs and `delta` has just that gradient, to the bit; were `delta` given to
-    torch as it is, torch 2.13 would load a system for symbolic mathematics first, which takes about half a second of a
-    core and 36 MB.
+    A gradient is 0 by what the outputs do not follow smoothly, such as token numbers, and by whole numbers. With `keep`
+    there may be another for the same graph. The product of outputs and `delta` has just that gradient, to the bit; were
+    `delta` given to torch as it is, torch 2.13 would load a system for symbolic mathematics first, which takes about
+    half a second of a core and 36 MB.
     """
-    if not outputs.requires_grad:
-        return tuple(torch.zeros_like(each) for each in wanted)
+    smooth = [each for each in wanted if each.requires_grad]
+    if not outputs.requires_grad or not smooth:
+        return tuple(torch.zeros_like(each, dtype=delta.dtype) for each in wanted)
     product = torch.dot(outputs.reshape(-1), delta.reshape(-1))
-    return torch.autograd.grad(product, wanted, retain_graph=keep, materialize_grads=True)
+    found = iter(torch.autograd.grad(product, smooth, retain_graph=keep, materialize_grads=True))
+    return tuple(next(found) if each.requires_grad else torch.zeros_like(each, dtype=delta.dtype) for each in wanted)
 
 
 def join_states(parts: Sequence[Trained]) -> NDArray[np.float32]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from edgebed.algorithms.aggregation import synchronous
 from edgebed.algorithms.compressor import StepContext
-from edgebed.algorithms.registry import aggregation_of, applied_together, batches_a_push, compression_of
+from edgebed.algorithms.registry import aggregation_of, applied_together, batches_a_push, compression_of, cut_of
 from edgebed.core.errors import LocatedProblem, Location, ScenarioError
 from edgebed.core.framing import wire_bytes
 from edgebed.core.plan import NodePlan, Plan, ServerPlan, Waiting, WorkerPlan
@@ -142,7 +142,8 @@ def long_pause_s(waiting: Waiting) -> float:
 
 def _computing_s(node: WorkerPlan) -> float:
     """Virtual seconds of a push's gradients and of what is beside them."""
-    work_s = (batches_a_push(node) * node.gradient_s + node.compression_s) / node.compute_speed
+    batch_s = node.batch_s(cut_of(node).mean_size / node.task.batch_size)
+    work_s = (batches_a_push(node) * batch_s + node.compression_s) / node.compute_speed
     cap = min(1.0, node.cpus or 1.0)
     stretched_s = work_s / cap if node.core else max(work_s, work_s * min(1.0, node.compute_speed) / cap)
     return stretched_s + node.task.exchange_time_s

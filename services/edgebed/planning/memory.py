@@ -5,8 +5,9 @@ constants are measured: each role as a process of its own in a memory cgroup (to
 x86-64), as the peak of its anonymous and kernel memory, which is also the lowest limit that it lived under. File pages
 are given back under pressure and do not count, but for a little room: a process whose code hardly fits reads it from
 the disk again and again. Inputs of up to 234 MiB, models of 5 thousand to 20 million parameters, batches of 10 to 512
-and 2 to 16 workers were tried: what is said here is 3 to 15 % above what was measured, and up to 30 % for models of
-tens of MiB and for batches of hundreds of images.
+and 2 to 16 workers were tried: what is said here is 2 to 20 % above what was measured, and up to 40 % for models of
+tens of MiB and for batches of hundreds of images. Among them are residual networks, transformers and recurrent models,
+where a sum over many layers is held, and little of it is in use at a time.
 """
 
 import math
@@ -23,7 +24,7 @@ from edgebed.core.plan import Method, NodePlan, Plan, ServerPlan, Shard, Task, W
 from edgebed.core.units import format_memory
 from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.data_set import DataSet
-from edgebed.learning.models.examined import activation_bytes, constant_bytes
+from edgebed.learning.models.examined import Footprint, constant_bytes, footprint
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.shard_memory import CONSTANT_COPIES, MIB, TORCH_BYTES, examples_bytes
 from edgebed.roles.server.due_models import room_for
@@ -32,8 +33,10 @@ from edgebed.scenario.schema import Scenario
 PYTHON_BYTES = 30 * MIB  # interpreter, numpy, ZeroMQ, metrics; measured: 27 MiB
 FORKED_BYTES = 30 * MIB  # of a node that shares torch with the process that it was forked from; measured: 29 MB
 PEER_BYTES = 50_000  # buffers of a connection
-ACTIVATION_COPIES = 3  # with the gradients that flow back through them
+ACTIVATION_COPIES = 3  # with the gradients that flow back through them, where few operations have most of them
+TRAINING_OPERATIONS = 6  # of the widest, whose gradients flow back at a time, where there are many
 EVALUATION_COPIES = 2  # no gradients, but a chunk's arrays are freed only after the next one's are made
+EVALUATION_OPERATIONS = 3
 
 UNCAPPED_ROOM = 4
 """Times what a node needs that its container may use where the scenario caps no memory."""
@@ -94,15 +97,15 @@ def mib_text(size: int) -> str:
 def needs_of(planned: PlannedTrial) -> dict[str, Need]:
     """What each node of a trial needs, by the node's name."""
     task = planned.plan.nodes[0].task
-    activations, constants = activation_bytes(task), constant_bytes(task)
-    return {node.node: need_of(node, planned.plan, planned.data, activations, constants) for node in planned.plan.nodes}
+    found, constants = footprint(task), constant_bytes(task)
+    return {node.node: need_of(node, planned.plan, planned.data, found, constants) for node in planned.plan.nodes}
 
 
-def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constants: int = 0) -> Need:
+def need_of(node: NodePlan, plan: Plan, data: DataSet, footprint: Footprint, constants: int = 0) -> Need:
     """How much memory `node` needs, by purpose.
 
-    `activations` are the bytes that one example takes on its way through the model, `constants` the bytes of
-    its tensors that training does not change.
+    `footprint` is what one example takes on its way through the model, `constants` the bytes of its tensors that
+    training does not change.
     """
     model = 4 * sum(tensor.size for tensor in node.task.layout)
     if not plan.pushes and node.role != "evaluator":
@@ -112,15 +115,26 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, activations: int, constan
         return _server_need(node, len(plan.workers()), model, shaped=shaped)
     if node.role == "evaluator":
         copied = EVALUATOR_COPIES.bytes(model)
-        batch = EVALUATION_COPIES * EVALUATION_CHUNK * activations
+        batch = EVALUATION_CHUNK * evaluation_bytes(footprint)
     else:
         assert isinstance(node, WorkerPlan)  # stores and modules serve shards
         copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
         copied += local_copies(node.method, node.task) * model
-        batch = ACTIVATION_COPIES * node.task.batch_size * activations
+        batch = min(node.task.batch_size, node.num_examples) * gradient_bytes(footprint)
     examples = examples_bytes(node.num_examples, data.train.input_bytes)
     kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
     return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
+
+
+def gradient_bytes(footprint: Footprint) -> int:
+    """Bytes of one example while the gradient of its batch is computed."""
+    kept, widest = footprint
+    return min(ACTIVATION_COPIES * kept, kept + TRAINING_OPERATIONS * widest)
+
+
+def evaluation_bytes(footprint: Footprint) -> int:
+    """Bytes of one example while it is measured."""
+    return min(EVALUATION_COPIES * footprint.kept, EVALUATION_OPERATIONS * footprint.widest)
 
 
 def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:

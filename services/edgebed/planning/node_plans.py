@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.batches import Cut
 from edgebed.algorithms.registry import local_work_of
 from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.plan import (
@@ -48,6 +50,8 @@ class NodePlanning:
     faults: tuple[FaultPlan, ...]
     seed: int
     trace: bool
+    held_out: tuple[int, ...] = ()
+    """Numbers of the clients that nobody trains on."""
     _links: dict[int, LinkPlan] = field(default_factory=dict)
     """Links of sections, by identity, whose nodes all have the same."""
 
@@ -58,6 +62,7 @@ class NodePlanning:
             self.worker(node, name)
             for name, device_class in self.trial.fleet.items()
             for node in class_workers(name, device_class)
+            if node in self.parts
         ]
         return (self.server(), self.evaluator(), *serving, *workers)
 
@@ -84,6 +89,7 @@ class NodePlanning:
             **self._common(EVALUATOR, EVALUATOR, self.trial.evaluator),
             num_examples=len(self.data.test),
             label_counts=self._label_counts(self.data.test),
+            held_out=self.held_out,
             evaluate_every_updates=every.updates,
             evaluate_every_s=every.time_s,
         )
@@ -109,13 +115,21 @@ class NodePlanning:
             compute_speed=section.compute_speed,
             core=section.core,
             waiting=section.waiting,
-            num_workers=self.trial.num_workers,
+            num_workers=len(self.parts),
             num_examples=len(part),
+            clients=self._clients(part),
             label_counts=self._label_counts(self.data.train, part),
             pull=self.trial.pull,
             shard=self.sharding.workers[node] if self.sharding else None,
             points=tuple(self._points.get(node, ())),
         )
+
+    def _clients(self, part: NDArray[np.int64]) -> tuple[int, ...]:
+        """With a split by client, the numbers of those whose examples are in a part."""
+        clients = self.data.train.clients
+        if clients is None or self.trial.task.split.kind != "by-client":
+            return ()
+        return tuple(np.unique(clients[part]).tolist())
 
     def _linked(self, node: str, device_class: str, section: Any) -> dict[str, Any]:
         """The fields of every node on the data network."""
@@ -174,9 +188,10 @@ class NodePlanning:
 
 
 def _epochs_a_push(trial: TrialSection, task: Task, parts: Mapping[str, NDArray[np.int64]]) -> float:
-    """Epochs that a push stands for, at a worker with the average number of examples."""
+    """Epochs that a push stands for, on the mean of all workers."""
     if trial.method.is_layerwise:
         return 0.0
-    total = sum(map(len, parts.values()))
-    batches = local_work_of(trial.method, task).batches(total // len(parts), task.batch_size)
-    return float(batches * task.batch_size / total)
+    work, sizes = local_work_of(trial.method, task), [len(part) for part in parts.values()]
+    cuts = (Cut(size, task.batch_size, work.by_epoch) for size in sizes)
+    examples = fmean(work.batches(cut.examples, task.batch_size) * cut.mean_size for cut in cuts)
+    return examples / sum(sizes)

@@ -6,7 +6,7 @@ in the same parts. Mistakes that only the data or the model can show are found h
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,28 +14,29 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.registry import rule_of, sees_inputs
-from edgebed.core import chance
+from edgebed.algorithms.batches import Cut
+from edgebed.algorithms.registry import local_work_of, rule_of, sees_inputs
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
 from edgebed.core.imports import begins, is_import_path, own_folders, reason
-from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, FaultPlan, NodePlan, Part, Plan, Task, TensorLayout
 from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.planned.hosts import HostPlan
-from edgebed.core.quantities import count_text
+from edgebed.core.quantities import count_text, first_text
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.data_sets.registry import DATA_SETS, load_data
-from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import examined
 from edgebed.learning.objectives.objective import Objective
 from edgebed.learning.objectives.registry import objective_of, objective_of_task
 from edgebed.planning.deadlines import with_deadlines
+from edgebed.planning.division import Division, divide, hold_out, used_of
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
 from edgebed.planning.partition import LayerPartition
 from edgebed.planning.shard_memory import own_bytes
 from edgebed.planning.sharding import Sharding, shard
 from edgebed.roles.part_trials import try_parts
+from edgebed.scenario.choices import HeldOut
 from edgebed.scenario.faults.custom import OwnKind
 from edgebed.scenario.faults.registry import plan_faults
 from edgebed.scenario.hosts import overfull
@@ -54,8 +55,12 @@ class PlannedTrial:
     plan: Plan
     data: DataSet
     parts: dict[str, NDArray[np.int64]]
-    """Positions of each worker's examples in `data.train_x`, increasing, by worker; no two workers share one, but all
+    """Positions of each worker's examples in `data.train`, increasing, by worker; no two workers share one, but all
     shards have all."""
+    workers_left_out: tuple[str, ...] = ()
+    """Workers of the fleet that are no nodes, since they have too few examples."""
+    clients_left_out: tuple[int, ...] = ()
+    """Numbers of the clients that are on no worker for the same reason."""
     partition: LayerPartition | None = None
     """How the model is cut, and the costs of that; None where each worker has the whole model."""
     warnings: tuple[str, ...] = ()
@@ -100,22 +105,25 @@ class _Planner:
         self.scenario = scenario
         self.loaded = loaded
         self.data = dict(loaded)
+        self.held_out: dict[tuple[int, HeldOut], tuple[DataSet, tuple[int, ...]]] = {}
         self.layouts: dict[_LayoutKey, tuple[TensorLayout, ...]] = {}
         self.counted: dict[bytes, Task] = {}
         self.tried: set[bytes] = set()
 
     def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTrial:
-        data = self._load(name, trial.task)
+        data, held_out = self._data(name, trial.task)
         task = self._task(name, trial, data)
-        workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
-        parts = dict(zip(workers, self._cut(name, trial, data), strict=True))
+        division = self._divided(name, trial, data)
+        parts = division.parts
         self._check_parts(name, trial, data, parts)
+        self._try_smallest(name, trial, task, division, data)
         self._check_hosts(name, trial)
-        sharding = self._shard(name, trial, task, parts[workers[0]], data) if trial.sharding else None
-        faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed, trial.stop.time))
+        sharding = self._shard(name, trial, task, next(iter(parts.values())), data) if trial.sharding else None
+        planned_faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed, trial.stop.time))
+        faults = tuple(fault for fault in planned_faults if fault.node not in division.workers_left_out)
         planned_nodes = NodePlanning(
             trial=trial, task=task, data=data, parts=parts, sharding=sharding, faults=faults, seed=self.scenario.seed,
-            trace=trace,
+            trace=trace, held_out=held_out,
         )  # fmt: skip
         plan = Plan(
             scenario=self.scenario.name,
@@ -124,6 +132,7 @@ class _Planner:
             seed=self.scenario.seed,
             measures=objective_of_task(task).measures,
             nodes=planned_nodes.nodes(),
+            client_names=data.client_names,
             stop_updates=trial.stop.updates,
             stop_time_s=trial.stop.time,
             stop_level=trial.stop.level,
@@ -157,9 +166,20 @@ class _Planner:
             plan=with_deadlines(plan, trial.deadlines, step_s),
             data=data,
             parts=parts,
+            workers_left_out=division.workers_left_out,
+            clients_left_out=division.clients_left_out,
             partition=sharding.partition if sharding else None,
-            warnings=tuple(self.scenario.warnings.get(name, ())),
+            warnings=(*self.scenario.warnings.get(name, ()), *_without_node(planned_faults, division)),
         )
+
+    def _data(self, name: str, task: TaskSection) -> tuple[DataSet, tuple[int, ...]]:
+        """The data as training and testing see it, and who is held out; once for all trials that hold out the same."""
+        data = self._load(name, task)
+        key = id(data), task.held_out
+        if key not in self.held_out:
+            with self._locating(name, "task.held_out", "task.data"):
+                self.held_out[key] = hold_out(data, task.held_out, self.scenario.seed)
+        return self.held_out[key]
 
     def _load(self, name: str, task: TaskSection) -> DataSet:
         part = task.data
@@ -181,9 +201,12 @@ class _Planner:
         self, name: str, trial: TrialSection, task: Task, examples: NDArray[np.int64], data: DataSet
     ) -> Sharding:
         from edgebed.learning.models.anatomy import anatomy_of  # loads torch
+        from edgebed.learning.shards.building import check_beside
 
         assert trial.sharding is not None
         profile, method = trial.sharding.profile, trial.method
+        with self._locating(name, "method", "task.data", "task.objective"):
+            check_beside(task, method)
         with self._locating(name, "task.model", *SIZES):
             anatomy = anatomy_of(task, method)
         with self._locating(name, "shards.profile", "task.batch_size", *SIZES, "task.model", "method"):
@@ -269,6 +292,22 @@ class _Planner:
         try_task(task, data, lambda key: self._locating(name, key, *keys))
         self.tried.add(key)
 
+    def _try_smallest(self, name: str, trial: TrialSection, task: Task, division: Division, data: DataSet) -> None:
+        """Try the smallest mini-batch of all workers, where batch normalisation or code of the user's may mind."""
+        is_own = is_import_path(task.model) or is_import_path(task.objective.name)
+        if trial.method.is_layerwise or not (is_own or any(tensor.is_buffer for tensor in task.layout)):
+            return
+        by_epoch = local_work_of(trial.method, task).by_epoch
+        size = min(Cut(len(part), task.batch_size, by_epoch).smallest for part in division.parts.values())
+        key = msgspec.json.encode((msgspec.structs.replace(task, layout=()), data.name, size))
+        if size == task.batch_size or key in self.tried:
+            return
+        from edgebed.learning.task_trial import try_size  # loads torch
+
+        with self._locating(name, "task.model", "task.batch_size", "task.min_examples", "task.split", *_shares(trial)):
+            try_size(task, data, size)
+        self.tried.add(key)
+
     def _counted(self, task: Task) -> Task:
         """The task with what a gradient takes by its operations; as it is where these cannot be counted."""
         key = msgspec.json.encode(task)
@@ -284,23 +323,25 @@ class _Planner:
                 )
         return self.counted[key]
 
-    def _cut(self, name: str, trial: TrialSection, data: DataSet) -> list[NDArray[np.int64]]:
-        """The parts of the workers, as positions in the whole training set."""
-        total, seed, choice = len(data.train), self.scenario.seed, trial.task.split
-        used = max(1, int(total * trial.task.fraction))
-        chosen = np.arange(total)
-        if used < total:
-            chosen = np.sort(chance.generator(seed, "fraction").choice(total, used, replace=False))
+    def _divided(self, name: str, trial: TrialSection, data: DataSet) -> Division:
+        """The parts of the workers; all shards have all examples that are used."""
+        seed = self.scenario.seed
+        workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
         if trial.method.is_layerwise:
-            return [chosen] * trial.num_workers
-        with self._locating(name, "task.split", "task.objective", *_shares(trial)):
-            labels = _labels(trial.task, data, choice.kind)[chosen]
-            parts = split(labels, trial.num_workers, choice.kind, choice.parameter, seed)
-        return [chosen[part] for part in parts]
+            used = used_of(data, trial.task.fraction, seed)
+            return Division(parts=dict.fromkeys(workers, used))
+        with self._locating(
+            name, "task.split", "task.objective", "task.held_out", "task.min_examples", *_shares(trial)
+        ):
+            division = divide(trial.task, data, _labels(trial.task, data), workers, seed)
+        if not division.parts:
+            what, least = "client" if division.clients_left_out else "worker", trial.task.min_examples
+            place = self.scenario.cause(name, "task.min_examples", "task.split", *_shares(trial))
+            have = count_text(least, "example")
+            raise ScenarioError(place.problem(f"no {what} has {have}; the most that one has is {division.most:,}"))
+        return division
 
     def _check_parts(self, name: str, trial: TrialSection, data: DataSet, parts: dict[str, NDArray[np.int64]]) -> None:
-        smallest = min(parts, key=lambda worker: len(parts[worker]))
-        size = len(parts[smallest])
         largest = max(parts, key=lambda worker: len(parts[worker]))
         if len(parts[largest]) * data.train.input_bytes > MAX_BYTES:
             place = self.scenario.cause(name, "task.data", *_shares(trial))
@@ -310,16 +351,13 @@ class _Planner:
                     "Use more workers, a smaller fraction or 8-bit inputs."
                 )
             )
-        if size == 0:
-            place = self.scenario.cause(name, "task.split", *_shares(trial))
-            remedy = "Use fewer workers, a larger fraction or a more even split."
-            raise ScenarioError(place.problem(f"worker {smallest} would get no example. {remedy}"))
-        if trial.task.batch_size > size:
-            place = self.scenario.cause(name, "task.batch_size", "task.split", *_shares(trial))
+        if trial.method.is_layerwise and trial.task.batch_size > len(parts[largest]):
+            place = self.scenario.cause(name, "task.batch_size", *_shares(trial))
+            have = count_text(len(parts[largest]), "example")
             raise ScenarioError(
                 place.problem(
-                    f"a batch of {trial.task.batch_size} is more than the {count_text(size, 'example')} of worker "
-                    f"{smallest}, the smallest part. Use a smaller batch, fewer workers or a more even split."
+                    f"a batch of {trial.task.batch_size} is more than the {have} that shards train on. Use a smaller "
+                    "batch or a larger fraction."
                 )
             )
 
@@ -352,12 +390,21 @@ def remembered_operations(task: bytes) -> int:
     return examined.gradient_operations(msgspec.json.decode(task, type=Task))
 
 
-def _labels(task: TaskSection, data: DataSet, split: str) -> NDArray[np.integer]:
+def _labels(task: TaskSection, data: DataSet) -> NDArray[np.integer]:
     """The (N,) labels by which examples are divided; zeros where the split needs none."""
     found = objective_of(task.objective).labels(data.train.targets)
-    if found is None and split != "iid":
-        raise ScenarioError(f"{split} divides examples by their labels, and {task.objective.name} has none; use iid")
+    if found is None and task.split.kind in ("dirichlet", "by-label"):
+        raise ScenarioError(
+            f"{task.split.kind} divides examples by their labels, and {task.objective.name} has none; use iid"
+        )
     return np.zeros(len(data.train), np.int64) if found is None else found
+
+
+def _without_node(faults: Sequence[FaultPlan], division: Division) -> Iterator[str]:
+    """A sentence on the faults of workers that are left out."""
+    concerned = dict.fromkeys(fault.node for fault in faults if fault.node in division.workers_left_out)
+    if concerned:
+        yield f"faults of {first_text([*concerned], 5)} do not happen: left out, with fewer than task.min_examples."
 
 
 def _memories(trial: TrialSection) -> tuple[str, ...]:

@@ -97,6 +97,10 @@ def _plan_warnings(plan: Plan) -> Iterator[str]:
     if unseen := int((labels == 0).sum()):
         verb = "is" if unseen == 1 else "are"
         yield f"{unseen} of {len(labels)} labels {verb} with no worker and cannot be learnt. See task.split."
+    batch_size, most = plan.nodes[0].task.batch_size, max(node.num_examples for node in plan.workers())
+    if most < batch_size:
+        have = count_text(most, "example")
+        yield f"task.batch_size: each mini-batch is all that a worker has: no more than {have}, and not {batch_size}."
     yield from _time_warnings(plan)
 
 

@@ -166,6 +166,7 @@ class Work:
         self.clock = clock
         self.compression = registry.compression_of(plan.method, plan.task)
         self.local_work = registry.local_work_of(plan.method, plan.task)
+        self.cut = registry.cut_of(plan)
 
     def run(self, job: Job) -> Result:
         """Return the result of `job`; the same whenever and wherever it is run."""
@@ -187,9 +188,9 @@ class Work:
         started = self.clock()
         layout = self.plan.task.layout
         gradient = CheckedGradient(lambda theta, batch: self.model.gradient(theta, batch, next(keys)), layout)
-        seen = job.version * len(job.batches) * self.plan.task.batch_size
+        seen = job.version * len(job.batches) * self.cut.mean_size
         epoch = seen / (self.plan.num_workers * self.plan.num_examples)
-        epochs = len(job.batches) * self.plan.task.batch_size / self.plan.num_examples
+        epochs = sum(map(len, job.batches)) / self.plan.num_examples
         at = StepContext(key, job.step, epoch, workers=self.plan.num_workers, epochs=epochs)
         own_key = chance.key(self.plan.seed, "local-work", draw_name, job.step)
         of_work, of_compression = job.memory or (None, None)

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.registry import batches_a_push, compression_of
+from edgebed.algorithms.registry import batches_a_push, compression_of, cut_of
 from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
 from edgebed.core.plan import Point, WorkerPlan
@@ -298,23 +298,21 @@ class Worker:
 
 
 class BatchOrder:
-    """Order of mini-batches: the node's data in a new seeded order every epoch, without end."""
+    """Order of mini-batches: the node's data in a new seeded order every epoch, cut as algorithms/batches.py says."""
 
     def __init__(self, plan: WorkerPlan, draw_name: str = "") -> None:
         """`draw_name`: name of the draws (see `chance.draw_name`); empty: the node's in its first incarnation."""
         self.plan = plan
+        self.cut = cut_of(plan)
         self.draw_name = draw_name or plan.node
         self.orders: dict[int, NDArray[np.int64]] = {}
 
     def batch(self, k: int) -> NDArray[np.int64]:
-        """(b,) positions in the node's data; a batch may span two epochs."""
-        size, n = self.plan.task.batch_size, self.plan.num_examples
-        first, last = k * size // n, ((k + 1) * size - 1) // n
-        self.orders = {epoch: self._order(epoch) for epoch in range(first, last + 1)}
-        start = k * size - first * n
-        orders = list(self.orders.values())
-        whole = orders[0] if first == last else np.concatenate(orders)
-        return whole[start : start + size].copy()  # else each batch of many would keep a whole order
+        """(b,) positions in the node's data."""
+        pieces = self.cut.pieces(k)
+        self.orders = {epoch: self._order(epoch) for epoch, _, _ in pieces}
+        # copied by `concatenate`, else each batch of many would keep a whole order
+        return np.concatenate([self.orders[epoch][start:end] for epoch, start, end in pieces])
 
     def _order(self, epoch: int) -> NDArray[np.int64]:
         known = self.orders.get(epoch)

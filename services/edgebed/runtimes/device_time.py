@@ -9,14 +9,20 @@ def computing_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
     """Seconds that the gradients of `job`, or its part of one, take on the node's device with that cap."""
     if isinstance(job, EvaluationJob | ScoreJob):
         return 0.0
-    share = float(len(job.batches)) if isinstance(job, GradientJob) else share_of(job, plan)
-    return share * plan.gradient_s / _speed(plan, cpus)
+    taken_s = _gradients_s(plan, job) if isinstance(job, GradientJob) else share_of(job, plan) * plan.gradient_s
+    return taken_s / _speed(plan, cpus)
 
 
 def job_time_s(plan: NodePlan, job: Job, cpus: float | None = None) -> float:
     """Virtual seconds that `job` takes on the node's device with that cap, compressing the push included."""
     beside_s = plan.compression_s if isinstance(job, GradientJob) else 0.0
     return computing_s(plan, job, cpus) + beside_s / _speed(plan, cpus)
+
+
+def _gradients_s(plan: NodePlan, job: GradientJob) -> float:
+    """Seconds of gradients at a speed of 1; of a smaller mini-batch what its operations take."""
+    shares = [len(batch) / plan.task.batch_size for batch in job.batches]
+    return shares.count(1.0) * plan.gradient_s + sum(plan.batch_s(share) for share in shares if share != 1.0)
 
 
 def _speed(plan: NodePlan, cpus: float | None) -> float:

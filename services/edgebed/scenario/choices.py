@@ -15,7 +15,8 @@ from edgebed.core.plan import Waiting
 from edgebed.scenario.mistakes.problems import NotAllowedError, show
 
 WAITING_FORM = "a duration, {uniform: [0s, 200ms]} or {exponential: 100ms}"
-SPLIT_FORM = "iid, {dirichlet: 0.5} or {by-label: 2}"
+SPLIT_FORM = "iid, by-client, {dirichlet: 0.5} or {by-label: 2}"
+HELD_OUT_FORM = "a number of clients, or a list of their names"
 EVERY_FORM = "a number of updates, e.g. 200 updates, or a duration, e.g. 5s"
 COMPARISONS = (">=", "<=", "==", "!=", ">", "<")
 CPUS_MIN = 0.01  # the least that the kernel holds: a millisecond of each 100
@@ -26,9 +27,21 @@ INTERVAL_MIN_S = 0.001  # virtual time, too, goes from one interval to the next
 class Split:
     """How the training examples are divided among the workers."""
 
-    kind: Literal["iid", "dirichlet", "by-label"] = "iid"
+    kind: Literal["iid", "by-client", "dirichlet", "by-label"] = "iid"
     parameter: float | None = None
     """dirichlet: alpha; by-label: labels per worker."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Clients that training never sees: so many, which the seed draws, or those of these names."""
+
+    count: int = 0
+    names: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+        return bool(self.count or self.names)
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,10 @@ def read_split(given: object) -> Split:
     """Read a division of the training examples."""
     if given == "iid":
         return Split()
+    if given == "by-client":
+        return Split("by-client")
+    if isinstance(given, Mapping) and "by-client" in given:
+        raise ValueError("by-client takes no value, as the data says whose each example is: split: by-client")
     name, value = _only_item(given, "a split", SPLIT_FORM, ("dirichlet", "by-label"))
     if name == "by-label":
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
@@ -89,7 +106,25 @@ def read_split(given: object) -> Split:
 
 def write_split(split: Split) -> Any:
     """Return the form that `read_split` reads."""
-    return "iid" if split.kind == "iid" else {split.kind: split.parameter}
+    return split.kind if split.parameter is None else {split.kind: split.parameter}
+
+
+def read_held_out(given: object) -> HeldOut:
+    """Read which clients are held out."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given < 0:
+            raise ValueError(f"{given} is below 0")
+        return HeldOut(given)
+    names = given if isinstance(given, list) else []
+    wrong = [each for each in names if not isinstance(each, int | str) or isinstance(each, bool)]
+    if wrong or not names:
+        raise ValueError(f"not {'a client' if wrong else 'clients'}: {show(*wrong[:1] or [given])} ({HELD_OUT_FORM})")
+    return HeldOut(names=tuple(str(each) for each in names))
+
+
+def write_held_out(held_out: HeldOut) -> Any:
+    """Return the form that `read_held_out` reads."""
+    return list(held_out.names) or held_out.count
 
 
 def read_interval(given: object) -> Interval:

@@ -32,7 +32,7 @@ from edgebed.core.plan import Durability, Method, NonFinite, Part, Security, Wai
 from edgebed.learning.objectives.classification import Classification
 from edgebed.learning.objectives.registry import objective_of
 from edgebed.scenario import choices
-from edgebed.scenario.choices import CPUS_MIN, Interval, Split
+from edgebed.scenario.choices import CPUS_MIN, HeldOut, Interval, Split
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import Expectations, LevelSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
@@ -53,10 +53,11 @@ from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section
 from edgebed.scenario.sweep_section import SweepSection
 
 MODELS = (
-    "small", "mlp", "cnn", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "cifar-cnn-keep", "sigmoid-200",
-    "resnet8", "resnet20", "resnet18", "resnet18-imagenet", "resnet50", "resnet50-imagenet",
+    "small", "mlp", "cnn", "logistic", "four-layer", "eight-layer", "vgg16", "cifar-cnn", "cifar-cnn-keep",
+    "sigmoid-200", "resnet8", "resnet20", "resnet18", "resnet18-imagenet", "resnet50", "resnet50-imagenet",
+    "transformer", "transformer-untied", "gru",
 )  # fmt: skip
-MODEL_SIZES = ("width", "kernel")
+MODEL_SIZES = ("width", "kernel", "layers", "heads")
 MAX_COUNT = 100_000
 
 JsonSchema = dict[str, Any]
@@ -91,9 +92,16 @@ _WAITING: JsonSchema = {
 }
 _SPLIT: JsonSchema = {
     "anyOf": [
-        {"type": "string", "enum": ["iid"]},
+        {"type": "string", "enum": ["iid", "by-client"]},
         _one_key("dirichlet", {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6}),
         _one_key("by-label", {"type": "integer", "minimum": 1}),
+    ]
+}
+
+_HELD_OUT: JsonSchema = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0},
+        {"type": "array", "items": {"type": ["string", "integer"]}, "minItems": 1},
     ]
 }
 
@@ -113,6 +121,12 @@ SplitChoice = Annotated[
     PlainValidator(choices.read_split),
     PlainSerializer(choices.write_split, when_used="json"),
     WithJsonSchema(_SPLIT),
+]
+HeldOutChoice = Annotated[
+    HeldOut,
+    PlainValidator(choices.read_held_out),
+    PlainSerializer(choices.write_held_out, when_used="json"),
+    WithJsonSchema(_HELD_OUT),
 ]
 Every = Annotated[
     Interval,
@@ -174,22 +188,33 @@ class TaskSection(Section):
 
     data: DataChoice
     """A built-in data set, or your own: a function that returns one, found beside the scenario file. With settings:
-    `{name: "mydata:table", rows: 100}`."""
+    `{name: plays, length: 128}`, `{name: "mydata:table", rows: 100}`; see docs/data-sets.md."""
     fraction: float = Field(default=1.0, gt=0.0, le=1.0)
-    """Share of the training examples that is used, drawn by the seed."""
+    """Share of the training examples that is used, drawn by the seed; where the data has clients, of each client's."""
     split: SplitChoice = Split()
-    """How the examples are divided: `iid`; `{dirichlet: alpha}`, the smaller the more uneven; or
-    `{by-label: n}`, n labels per worker."""
+    """How the examples are divided: `iid`; `{dirichlet: alpha}`, the smaller the more uneven; `{by-label: n}`, n labels
+    per worker; or `by-client`: all examples of a client of the data, such as a person, are on one worker, which has
+    several where there are more clients than workers."""
+    held_out: HeldOutChoice = HeldOut()
+    """Clients of the data on whose examples nobody trains, and which the test set has instead: so many, drawn by the
+    seed, or a list of their names."""
+    min_examples: int = Field(default=1, ge=1)
+    """Training examples below which a client, or without `by-client` a worker, is left out of the trial."""
     model: ModelName
     """A built-in model, or your own: a function that returns a `torch.nn.Module`, found beside the scenario file."""
     width: int | None = Field(default=None, ge=1)
-    """Filters of a convolution of `four-layer` and `eight-layer`, and of the first ones of `vgg16`, 64 if left out;
-    passed on to your own function, too."""
+    """Filters of a convolution of `four-layer` and `eight-layer`, and of the first ones of `vgg16` and the larger
+    residual networks, 64 if left out; of the first ones of `resnet8` and `resnet20`, 16; numbers by which `transformer`
+    and `gru` know a token, 128. Passed on to your own function, too."""
     kernel: int | None = Field(default=None, ge=1)
     """Side of a convolution's filters in `four-layer` and `eight-layer`, 5 if left out; passed on to your own function,
     too."""
+    layers: int | None = Field(default=None, ge=1)
+    """Layers of `transformer`, 4 if left out, and of `gru`, 1; passed on to your own function, too."""
+    heads: int | None = Field(default=None, ge=1)
+    """Heads of `transformer`'s attention, which share its width, 4 if left out; passed on to your own function, too."""
     batch_size: int = Field(default=10, ge=1)
-    """Examples in a mini-batch."""
+    """Examples in a mini-batch; a worker that has fewer trains on all of them at once."""
     inputs: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1]; `standardized`: each input to mean 0 and variance 1."""
     objective: ObjectiveChoice = Part(name="classification", settings=dataclasses.asdict(Classification.Config()))
@@ -198,8 +223,8 @@ class TaskSection(Section):
     scenario file."""
     gradient_time: Duration | None = None
     """Virtual time of one gradient on every device with a core of its own, whatever its speed; in the simulation only.
-    If left out it follows from the gradient's operations, which are counted, and from each class's `speed` or `device`;
-    see docs/devices.md."""
+    A smaller mini-batch takes its share of it. If left out it follows from the gradient's operations, which are
+    counted, and from each class's `speed` or `device`; see docs/devices.md."""
     compression_time: DurationFromZero = 0.0
     """Virtual time that compressing and encoding a worker's push takes, on the reference core: on others as much longer
     as a gradient. In the simulation only. `scripts/bench compression` measures it."""

@@ -95,10 +95,13 @@ def test_the_servers_momentum_is_that_of_the_means():
 
 @pytest.mark.parametrize(
     ("settings", "examples", "batches"),
-    [({}, 100, 10), ({"epochs": 2.5}, 100, 25), ({"steps": 3}, 100, 3), ({"epochs": 0.01}, 100, 1)],
-)
+    [
+        ({}, 100, 10), ({"epochs": 2.5}, 100, 25), ({"steps": 3}, 100, 3), ({"epochs": 0.01}, 100, 1),
+        ({}, 91, 10), ({}, 99, 10), ({"epochs": 2}, 91, 20), ({}, 1, 1), ({"epochs": 3}, 9, 3), ({"steps": 3}, 1, 3),
+    ],
+)  # fmt: skip
 def test_how_many_mini_batches_a_push_takes(settings, examples, batches):
-    """Of ten examples each."""
+    """Of ten examples each, but for the last of an epoch."""
     assert local_steps.LocalWork(local_steps.Config(**settings)).batches(examples, 10) == batches
 
 

@@ -56,6 +56,34 @@ def test_a_scenario_names_the_profile_that_is_yet_to_be_made(edgebed, tmp_path):
     assert planned.partition is not None
 
 
+TOKENS = """\
+name: tokens
+task:
+  { data: "token_data:walk", objective: next-token, batch_size: 8, model: transformer-untied, width: 8, layers: 2,
+    heads: 2 }
+method: decoupled-greedy
+fleet: { edge: { count: 2 } }
+stop: { updates: 10 }
+"""
+
+
+@pytest.mark.slow
+def test_layers_of_tokens_are_profiled(edgebed, tmp_path):
+    """Each of embedding, blocks and last layer, with heads of tokens beside all but the last."""
+    path = tmp_path / "tokens.yaml"
+    path.write_text(TOKENS)
+    code, _, err = edgebed("profile", path)
+
+    assert code == 0, err
+    profile = read_profile(tmp_path / "tokens-profile.yaml").content
+    assert [row.outputs for row in profile.layers] == [16 * 8] * 3 + [16 * 12]
+    assert all(row.forward > 0 and row.backward > 0 for row in profile.layers)
+    assert [row.head > 0 for row in profile.beside[0].layers] == [True, True, True, False]
+    path.write_text(TOKENS + "shards: { profile: tokens-profile.yaml }\n")
+    (planned,) = plan_trials(load_scenario(path))
+    assert planned.plan.is_profiled
+
+
 @pytest.fixture
 def quick(monkeypatch):
     """A machine is measured by few gradients of two models."""
@@ -85,6 +113,17 @@ def test_a_whole_models_gradient_is_predicted_and_measured(edgebed, tmp_path):
     assert not (tmp_path / "small-profile.yaml").exists()
     code, _, err = edgebed("profile", path, "--output", tmp_path / "out.yaml")
     assert (code, "no trial has a layer-wise method" in err) == (2, True)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_gradient_of_tokens_is_predicted_and_measured(edgebed, tmp_path):
+    """With their own targets."""
+    path = tmp_path / "tokens.yaml"
+    path.write_text(TOKENS.replace("transformer-untied", "transformer").replace("decoupled-greedy", "asgd"))
+    code, out, err = edgebed("profile", path)
+
+    assert code == 0, err
+    assert re.search(r"A gradient of transformer with mini-batches of 8: [\d.]+ MFLOP as counted", out)
 
 
 @pytest.mark.usefixtures("quick")

@@ -2,13 +2,16 @@
 
 import pytest
 import torch
+import torch.nn.functional as F  # noqa: N812
 from tasks import one_array
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from edgebed.core.errors import Uncountable
-from edgebed.core.plan import Task
+from edgebed.core.plan import Part, Task
 from edgebed.learning.models.anatomy import gradient_operations
-from edgebed.learning.models.registry import layout
+from edgebed.learning.models.registry import build_for, layout
 
 BATCH, INPUTS, HIDDEN, CLASSES = 10, 64, 64, 10
 
@@ -68,6 +71,38 @@ def test_they_are_those_of_the_formula() -> None:
 def test_they_grow_with_the_batch() -> None:
     """As the examples do."""
     assert gradient_operations(task("cnn", batch_size=30)) == 3 * gradient_operations(task("cnn"))
+
+
+def task_of_tokens(model: str, *sizes: tuple[str, int]) -> Task:
+    """A task of next tokens with that model: 24 places, 11 tokens."""
+    tokens = one_array((24,), "int64")
+    return Task(
+        model=model, inputs=tokens, targets=tokens, outputs=11, layout=layout(model, tokens, 11, (), sizes),
+        batch_size=BATCH, gradient_time_s=1.0, sizes=sizes, objective=Part(name="next-token"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("model", ["transformer", "transformer-untied", "gru"])
+def test_embeddings_attention_recurrence_and_norms_are_counted_as_torch_counts_them(model: str) -> None:
+    """By its own counter, where attention is made of products; where it is fused, torch leaves it out on a CPU."""
+    of = task_of_tokens(model, ("width", 16), ("layers", 2))
+    network, tokens = build_for(of), torch.zeros(BATCH, 24, dtype=torch.int64)
+    was = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        F.cross_entropy(network(tokens).flatten(0, 1), tokens.flatten()).backward()
+    torch._C._set_mkldnn_enabled(was)
+
+    assert gradient_operations(of) == counter.get_total_flops()
+
+
+def test_a_transformers_operations_are_those_of_the_formula() -> None:
+    """Six for each weight of a product and token, and for each pair of places twice the width, in every layer."""
+    width, layers, places, vocabulary = 16, 3, 24, 11
+    found = gradient_operations(task_of_tokens("transformer", ("width", width), ("layers", layers)))
+    products = layers * 12 * width**2 + vocabulary * width
+
+    assert found == 6 * BATCH * places * (products + layers * 2 * places * width)
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["onednn", "no onednn"])

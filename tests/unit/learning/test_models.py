@@ -117,7 +117,7 @@ def test_sizes_are_those_of_the_models_that_have_them() -> None:
         return sum(each.size for each in models.layout("eight-layer", one_array((1, 28, 28)), 10, (), sizes))
 
     assert weights(("width", 4)) - weights(("width", 4), ("kernel", 3)) == (25 - 9) * (4 + 4 * 4 * 4)
-    with pytest.raises(ScenarioError, match="'vgg16' has one kernel alone; leave `kernel` out"):
+    with pytest.raises(ScenarioError, match="'vgg16' has no choice of kernel; leave `kernel` out"):
         models.build("vgg16", (1, 28, 28), 10, (), (("width", 4), ("kernel", 3)))
 
 

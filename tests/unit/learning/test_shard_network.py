@@ -1,5 +1,6 @@
 """The pieces of layer-wise training: what a shard computes, and that shards together compute what the model does."""
 
+import re
 import subprocess
 import sys
 
@@ -10,9 +11,12 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from edgebed.algorithms.layerwise.rule import BatchPart
+from edgebed.core.errors import ScenarioError
 from edgebed.learning.models.layered import LAYERED_MODELS
 from edgebed.learning.models.layers import layers_of, shards_of
+from edgebed.learning.models.token_models import TOKEN_MODELS
 from edgebed.learning.objectives.classification import Classification, Config
+from edgebed.learning.objectives.next_token import NextToken
 from edgebed.learning.optimizers import Optimizer, optimizer
 from edgebed.learning.shards.building import shard_network
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead
@@ -24,6 +28,10 @@ from edgebed.scenario.load import load_scenario
 SHAPE, CLASSES, BATCH = (1, 12, 12), 10, 10
 ADAM = optimizer(name="adam", learning_rate=1e-2)
 OPTIMIZERS = [ADAM, optimizer(name="sgd", learning_rate=0.1), optimizer(name="momentum", learning_rate=0.05)]
+
+
+TOKEN_SHAPE, VOCABULARY = (9,), 7
+TOKEN_SIZES = {"transformer-untied": {"width": 8, "layers": 2, "heads": 2}, "gru": {"width": 8, "layers": 2}}
 
 
 def data(step: int, size: int = BATCH) -> tuple[np.ndarray, np.ndarray]:
@@ -38,9 +46,17 @@ def given(step: int) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     return x, {"": labels}
 
 
+def tokens(step: int) -> tuple[np.ndarray, np.ndarray]:
+    """A mini-batch of tokens, and those that follow."""
+    text = np.random.default_rng(step).integers(0, VOCABULARY, (BATCH, TOKEN_SHAPE[0] + 1))
+    return text[:, :-1].copy(), text[:, 1:].copy()
+
+
 def model_of(name: str) -> nn.Sequential:
     """A small one, always the same."""
     torch.manual_seed(5)
+    if name in TOKEN_SIZES:
+        return TOKEN_MODELS[name](TOKEN_SHAPE, VOCABULARY, **TOKEN_SIZES[name])
     build = LAYERED_MODELS[name]
     return build(SHAPE, CLASSES, 8) if name in ("four-layer", "eight-layer") else build(SHAPE, CLASSES)
 
@@ -91,6 +107,71 @@ def test_shards_learn_what_the_whole_model_learns(name, cuts, optimizer) -> None
     ]
     np.testing.assert_array_equal(np.concatenate(weights), whole(name, optimizer, 20))
     assert all(not shard.passes for shard in shards)
+
+
+@pytest.mark.parametrize(
+    ("name", "cuts"),
+    [("transformer-untied", (1, 2, 3)), ("transformer-untied", (2,)), ("gru", (1, 2, 3)), ("gru", (3,))],
+)
+def test_shards_of_tokens_learn_what_the_whole_model_learns(name, cuts) -> None:
+    """Bit for bit, with a loss for each token; tokens themselves are given a gradient of 0."""
+    layers = layers_of(name, model_of(name))
+    shards = [ShardNetwork(part, ADAM, objective=NextToken()) for part in shards_of(layers, cuts)]
+    whole_model = Trained(model_of(name), ADAM)
+    for step in range(10):
+        x, targets = tokens(step)
+        loss = F.cross_entropy(whole_model(torch.from_numpy(x)).flatten(0, 1), torch.from_numpy(targets).flatten())
+        whole_model.step(torch.autograd.grad(loss, whole_model.parameters))
+        h = x
+        for shard in shards:
+            h = shard.forward(BatchPart(step), h, {"": targets})
+        gradient, found = shards[-1].final_gradient(BatchPart(step))
+        for shard in reversed(shards):
+            gradient = shard.backward(BatchPart(step), gradient)
+            shard.step()
+        assert found == pytest.approx(loss.item(), rel=1e-6)
+        assert gradient.shape == x.shape
+        assert not gradient.any()
+
+    np.testing.assert_array_equal(np.concatenate([shard.weights() for shard in shards]), whole_model.weights())
+
+
+@pytest.mark.parametrize("name", TOKEN_SIZES)
+def test_a_head_of_tokens_teaches_its_layers_alone(name) -> None:
+    """Scores at each place, of the outputs there."""
+    first = shards_of(layers_of(name, model_of(name)), (2,))[0]
+    head = LocalHead((*TOKEN_SHAPE, 8), (*TOKEN_SHAPE, VOCABULARY))
+    shard = ShardNetwork(first, optimizer(learning_rate=3e-2), objective=NextToken(), head=head)
+    x, _ = tokens(0)
+    losses = []
+    for step in range(60):
+        at = BatchPart(step)
+        shard.forward(at, x, {"": (x * 3 + 1) % VOCABULARY})
+        gradient, loss = shard.head_gradient(at)
+        shard.backward(at, gradient)
+        shard.step()
+        losses.append(loss)
+
+    assert losses[0] == pytest.approx(np.log(VOCABULARY), rel=0.3)
+    assert losses[-1] < 0.3 * losses[0]
+
+
+def test_a_head_that_cannot_make_the_scores_is_refused() -> None:
+    """A layer without places has no scores for each of them; one with places may have scores of the whole."""
+    with pytest.raises(ScenarioError, match=r"scores of an example, \(9, 7\), of \(9, features\); .* gives \(32,\)"):
+        LocalHead((32,), (*TOKEN_SHAPE, VOCABULARY))
+
+    assert LocalHead((*TOKEN_SHAPE, 8), (CLASSES,))(torch.zeros(3, *TOKEN_SHAPE, 8)).shape == (3, CLASSES)
+
+
+def test_layers_that_share_their_weights_are_not_cut() -> None:
+    """What to take in the place of a built-in one is said."""
+    torch.manual_seed(5)
+    tied = TOKEN_MODELS["transformer"](TOKEN_SHAPE, VOCABULARY, 8, 2, 2)
+    with pytest.raises(
+        ScenarioError, match=r"layers 0 and 3 share the parameter '1.weight'; .* transformer-untied has"
+    ):
+        layers_of("transformer", tied)
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=lambda each: each.descent.config.name)
@@ -236,7 +317,7 @@ def test_a_local_head_teaches_its_layers_alone() -> None:
     """Decoupled greedy learning: the loss of its own falls without anybody above."""
     torch.manual_seed(0)
     layers = layers_of("four-layer", model_of("four-layer"))[0]
-    shard = ShardNetwork(layers, ADAM, head=LocalHead((8, 6, 6), CLASSES))
+    shard = ShardNetwork(layers, ADAM, head=LocalHead((8, 6, 6), (CLASSES,)))
     x, labels = data(0)
     losses = []
     for step in range(30):
@@ -353,3 +434,50 @@ def test_the_settings_of_a_method_reach_its_modules() -> None:
     assert isinstance(module, GradientModule)
 
     assert (module.predicts, module.classes, module.net[0].out_features) == ("mini-batch", 0, 7)
+
+
+TOKENS = {
+    "name": "tokens",
+    "task": {
+        "data": "token_data:walk", "model": "transformer-untied", "width": 8, "layers": 2, "heads": 2,
+        "objective": "next-token",
+    },
+    "fleet": {"edge": {"count": 2}},
+    "stop": {"updates": 1},
+}  # fmt: skip
+NO_LABEL = r"see the label of each example, one whole number; the targets here are int64 of shape \(16,\)"
+NO_FLOATS = r"input modules are dense layers, .*; the inputs here are int64 of shape \(16,\)"
+
+
+@pytest.mark.parametrize(
+    ("method", "says"),
+    [
+        ("synthetic-gradients", [NO_LABEL]),
+        ("synthetic-inputs", [NO_LABEL, NO_FLOATS]),
+        ({"preset": "synthetic-inputs", "learning": {"labels": False}}, [NO_FLOATS]),
+    ],
+)
+def test_modules_that_cannot_take_tokens_are_refused(method, says) -> None:
+    """All at once, where the method stands, with what to do."""
+    with pytest.raises(ScenarioError) as caught:
+        plan_trials(load_scenario(TOKENS | {"method": method}, ()))
+
+    for problem, sentence in zip(caught.value.problems, says, strict=True):
+        assert problem.startswith("method: ")
+        assert re.search(sentence, problem)
+        assert "back-propagation or decoupled-greedy" in problem
+
+
+@pytest.mark.parametrize(
+    "method", [{"preset": "synthetic-gradients", "learning": {"labels": False}}, "decoupled-greedy"]
+)
+def test_what_lies_beside_layers_of_tokens_is_built(method) -> None:
+    """Modules without labels take whole outputs, and heads the places."""
+    (trial,) = plan_trials(load_scenario(TOKENS | {"method": method}, ()))
+    network, x = shard_network(trial.plan.node("edge-0")), np.zeros((4, 16), np.int64)
+    outputs = network.forward(BatchPart(0), x, {"": x})
+
+    if network.head:
+        assert network.head(torch.from_numpy(outputs)).shape == (4, 16, 12)
+    else:
+        assert network.synthetic_gradient(BatchPart(0)).shape == outputs.shape == (4, 16, 8)

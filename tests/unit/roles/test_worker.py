@@ -115,11 +115,12 @@ def order_of(make_node, num_examples, batch_size, node="edge-0", incarnation=1):
 
 @given(num_examples=st.integers(1, 30), batch_size=st.integers(1, 40), epochs=st.integers(1, 4))
 def test_every_epoch_shows_every_example_once(make_node, num_examples, batch_size, epochs):
-    """Batches laid end to end are permutations laid end to end; a batch may span several."""
+    """Batches laid end to end are permutations laid end to end; of fewer examples than a batch each has all."""
     order = order_of(make_node, num_examples, batch_size)
-    batches = [order.batch(k) for k in range(-(-num_examples * epochs // batch_size))]
+    size = min(batch_size, num_examples)
+    batches = [order.batch(k) for k in range(-(-num_examples * epochs // size))]
 
-    assert {len(batch) for batch in batches} == {batch_size}
+    assert {len(batch) for batch in batches} == {size}
     shown = np.concatenate(batches)[: num_examples * epochs].reshape(epochs, num_examples)
     for epoch in shown:
         assert sorted(epoch) == list(range(num_examples))

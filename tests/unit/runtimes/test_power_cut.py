@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from logged_server import METHODS, SCRIPTS, WORKERS, LoggedServer, N, recover, server_of
+from node_plans import plan_of_role
 from power_cut import Recorder, disks, lay
 
 from edgebed.core import records
@@ -45,7 +46,8 @@ class TrialOnDisk(LoggedServer):
         run.write_scenario("name: quickstart\n")
         recorder.note("begun", run.read_manifest())
         self.trial = run.trial("asgd")
-        self.trial.make(Plan(scenario="-", trial="asgd", question="-", seed=3, nodes=(server_of(method).plan,)))
+        nodes = (server_of(method).plan, plan_of_role(role="evaluator", node="evaluator"))
+        self.trial.make(Plan(scenario="-", trial="asgd", question="-", seed=3, nodes=nodes))
         self.events = JournalWriter(self.trial.journal)
         self.checkpoints = CheckpointStore(self.trial, INITIAL)
         for name in ("server", *WORKERS):

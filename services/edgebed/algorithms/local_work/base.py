@@ -55,6 +55,11 @@ class LocalWork:
         return 1
 
     @property
+    def by_epoch(self) -> bool:
+        """Whether no mini-batch spans two passes through the worker's data: the last one of a pass has what is left."""
+        return False
+
+    @property
     def copies(self) -> float | None:
         """How often the model is in memory while `run` works, at most, beside the model and one gradient.
 

@@ -22,6 +22,7 @@ from typing import Literal
 
 import numpy as np
 
+from edgebed.algorithms.batches import batches_of
 from edgebed.algorithms.compressor import Floats, StepContext
 from edgebed.algorithms.descent import check_moments
 from edgebed.algorithms.local_work import base
@@ -35,7 +36,7 @@ class Config(Stepped, Rate):
 
     name: Literal["local-steps"] = "local-steps"
     epochs: float = 1.0
-    """E, how often it goes through its own data between a pull and a push."""
+    """E, how often it goes through its own data between a pull and a push; the last mini-batch has what is left."""
     steps: int | None = None
     """Mini-batches between a pull and a push, instead of epochs."""
     proximal: float = 0.0
@@ -59,7 +60,12 @@ class LocalWork(base.LocalWork):
 
     def batches(self, examples: int, batch_size: int) -> int:
         """Return the mini-batches between a pull and a push, for a worker with `examples` examples."""
-        return self.config.steps or max(1, round(self.config.epochs * examples / batch_size))
+        return self.config.steps or max(1, round(self.config.epochs * batches_of(examples, batch_size)))
+
+    @property
+    def by_epoch(self) -> bool:
+        """As the paper has it; so many steps are of a stream without end."""
+        return self.config.steps is None
 
     @property
     def copies(self) -> float:

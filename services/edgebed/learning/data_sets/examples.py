@@ -3,7 +3,7 @@
 Shapes: N examples.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,6 +17,9 @@ Arrays = dict[str, NDArray[Any]]
 KINDS = {"u": "int64", "i": "int64", "b": "bool", "f": "float32"}
 """What arrays of a kind of numbers become."""
 PREFIXES = ("inputs", "targets")
+CLIENTS = "clients/"
+NOBODY = -1
+"""In place of a client's number: the data does not say whose this example is."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +29,7 @@ class Examples:
     inputs: Arrays
     targets: Arrays
     clients: NDArray[np.int64] | None = None
-    """(N,) numbers of the clients that they come from; None: the data does not say."""
+    """(N,) numbers of the clients that they come from, NOBODY's among them; None: the data does not say."""
 
     def __len__(self) -> int:
         """N."""
@@ -62,7 +65,8 @@ class Examples:
     def named(self) -> Arrays:
         """Return all arrays by one name each, as they travel to a node."""
         both = zip(PREFIXES, (self.inputs, self.targets), strict=True)
-        return {f"{prefix}/{name}": array for prefix, arrays in both for name, array in arrays.items()}
+        found = {f"{prefix}/{name}": array for prefix, arrays in both for name, array in arrays.items()}
+        return found if self.clients is None else found | {CLIENTS: self.clients}
 
     @classmethod
     def of_named(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -71,7 +75,19 @@ class Examples:
             {name.removeprefix(f"{prefix}/"): each for name, each in arrays.items() if name.startswith(f"{prefix}/")}
             for prefix in PREFIXES
         )
-        return cls(inputs, targets)
+        return cls(inputs, targets, arrays.get(CLIENTS))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Return the examples of several parts, one after the other."""
+        said = any(part.clients is not None for part in parts)
+        clients = [np.full(len(part), NOBODY) if part.clients is None else part.clients for part in parts]
+        first = parts[0]
+        return cls(
+            {name: np.concatenate([part.inputs[name] for part in parts]) for name in first.inputs},
+            {name: np.concatenate([part.targets[name] for part in parts]) for name in first.targets},
+            np.concatenate(clients) if said else None,
+        )
 
 
 def typed(array: NDArray[Any]) -> NDArray[Any]:

@@ -8,11 +8,14 @@
 `by-label`   each part holds a fixed number of labels, as in McMahan et al. 2017, Communication-efficient learning of
              deep networks from decentralized data, AISTATS; here labels are dealt out whole, so that a part has exactly
              that many of them wherever the examples suffice.
+`by-client`  all examples of a client, such as a person, are in one part; parts have several clients where there are
+             more clients than parts, so that the sizes of parts differ little.
 
 Shapes: N examples; a part is an increasing int64 vector of positions in 0..N-1. Parts never overlap.
 """
 
-from collections.abc import Callable
+import heapq
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +51,31 @@ def split(
     generator = chance.generator(seed, "split")
     parts = SPLITS[kind](labels.astype(np.int64), num_parts, parameter, generator)
     return [np.sort(part).astype(np.int64) for part in parts]
+
+
+def by_client(clients: NDArray[np.int64]) -> dict[int, Indices]:
+    """Positions of each client's examples, increasing; (N,) numbers of clients -> by number."""
+    order = np.argsort(clients, kind="stable")
+    numbers, starts = np.unique(clients[order], return_index=True)
+    return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
+
+
+def dealt(examples: Mapping[int, int], num_parts: int, seed: int) -> list[list[int]]:
+    """Return the clients of each part; `examples` is how many each of them has, and there are as many as parts.
+
+    The largest client first, each goes to the part that has the fewest examples, in an order of parts that is drawn:
+    Graham 1969, Bounds on multiprocessing timing anomalies, SIAM J. Appl. Math. 17.
+    """
+    assert len(examples) >= num_parts, f"{len(examples)} clients, {num_parts} parts"
+    generator = chance.generator(seed, "split")
+    parts: list[list[int]] = [[] for _ in range(num_parts)]
+    fewest = [(0, place) for place in range(num_parts)]  # a heap
+    clients = generator.permutation(sorted(examples)).tolist()
+    for client in sorted(clients, key=examples.__getitem__, reverse=True):
+        held, place = fewest[0]
+        parts[place].append(client)
+        heapq.heapreplace(fewest, (held + examples[client], place))
+    return [sorted(parts[place]) for place in generator.permutation(num_parts)]
 
 
 def _iid(labels: Labels, num_parts: int, _: float | None, generator: np.random.Generator) -> list[Indices]:

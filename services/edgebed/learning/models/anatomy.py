@@ -11,11 +11,12 @@ from math import prod
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
+from edgebed.algorithms.registry import rule_of
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError, Uncountable
 from edgebed.core.plan import Method, Task
@@ -24,8 +25,8 @@ from edgebed.learning.inputs import probe
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.footprint import kept_bytes
 from edgebed.learning.objectives.registry import objective_of_task
-from edgebed.learning.shards.building import PROBE, shapes_of, task_layers
-from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
+from edgebed.learning.shards.building import PROBE, local_head, passed_through, task_layers
+from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, of_modules
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +45,7 @@ class Anatomy:
     modules: tuple[int, ...]
     """Operations of a gradient module for a layer's outputs."""
     heads: tuple[int, ...]
-    """Operations of a head of the layer's own."""
+    """Operations of a head of the layer's own; the last one has none."""
     inputs: tuple[int, ...]
     """Operations of a module that predicts a layer's inputs."""
     module_weights: tuple[int, ...]
@@ -56,36 +57,40 @@ class Anatomy:
 def anatomy_of(task: Task, method: Method) -> Anatomy:
     """Return the anatomy of the task's model, and of the networks that the method would put beside it.
 
-    ScenarioError where the model is no row of layers, or one of these does not take what the one before gives.
+    A network that the method does not have counts as nothing. ScenarioError where the model is no row of layers, where
+    one of these does not take what the one before gives, or a network beside them does not.
     """
-    settings = method.parts["learning"].settings
+    rule, settings = rule_of(method), method.parts["learning"].settings
     with torch.random.fork_rng(devices=[]):
         layers = task_layers(task)
         try:
-            shapes = shapes_of(task, layers)
+            passed = passed_through(task, layers)
         except Exception as error:
             raise ScenarioError(f"{task.model}: its layers do not fit together: {imports.reason(error)}") from error
-        beside = of_modules(settings)
-        outputs = shapes[1:]
-        modules = [_beside(GradientModule(shape, task.outputs, **beside), shape, labels=True) for shape in outputs]
-        heads = [_beside(LocalHead(shape, task.outputs), shape) for shape in outputs]
-        hidden = settings.get("input_hidden")
-        guesses = [_beside(InputModule(shapes[0], shape, hidden=hidden), shapes[0]) for shape in shapes[:-1]]
+        given, label = passed[:-1], torch.zeros(PROBE, dtype=torch.int64)
+        shapes = [tuple(x.shape[1:]) for x in passed]
+        modules = heads = inputs = [(0, 0)] * len(layers)
+        if rule.has_module:
+            made = [GradientModule(shape, task.outputs, **of_modules(settings)) for shape in shapes[1:]]
+            modules = [_beside(module, h, label) for module, h in zip(made, passed[1:], strict=True)]
+        if rule.source == "head":
+            heads = [_beside(local_head(task, shape), h) for shape, h in zip(shapes[1:-1], passed[1:-1], strict=True)]
+            heads.append((0, 0))  # the last layer has the model's own loss
+        if rule.synthetic_inputs:
+            hidden = settings.get("input_hidden")
+            inputs = [_beside(InputModule(shapes[0], shape, hidden=hidden), passed[0]) for shape in shapes[:-1]]
         return Anatomy(
-            flops=tuple(operations(layer, shape) for layer, shape in zip(layers, shapes, strict=False)),
-            outputs=tuple(prod(shape) for shape in outputs),
+            flops=tuple(map(operations, layers, given)),
+            outputs=tuple(prod(shape) for shape in shapes[1:]),
             weights=tuple(_weights(layer) for layer in layers),
             constants=tuple(weights.packed(layer).nbytes for layer in layers),
-            kept=tuple(
-                kept_bytes(layer.train(), torch.zeros(PROBE, *shape)) // PROBE
-                for layer, shape in zip(layers, shapes, strict=False)
-            ),
+            kept=tuple(kept_bytes(layer.train(), x) // PROBE for layer, x in zip(layers, given, strict=True)),
             modules=tuple(count for count, _ in modules),
             heads=tuple(count for count, _ in heads),
-            inputs=tuple(count for count, _ in guesses),
+            inputs=tuple(count for count, _ in inputs),
             module_weights=tuple(size for _, size in modules),
             head_weights=tuple(size for _, size in heads),
-            input_weights=tuple(size for _, size in guesses),
+            input_weights=tuple(size for _, size in inputs),
         )
 
 
@@ -110,24 +115,21 @@ def gradient_operations(task: Task) -> int:
     return products.flops * task.batch_size // PROBE
 
 
-def _beside(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> tuple[int, int]:
+def _beside(module: nn.Module, *inputs: Tensor) -> tuple[int, int]:
     """Return operations for one example, and weights, of a network beside the layers."""
-    return operations(module, shape, labels=labels), _weights(module)
+    return operations(module, *inputs), _weights(module)
 
 
 def _weights(module: nn.Module) -> int:
     return sum(each.tensor.numel() for each in weights.trained(module))
 
 
-def operations(module: nn.Module, shape: tuple[int, ...], *, labels: bool = False) -> int:
-    """Count operations for an input of this shape, with its label if asked; one a value if a module has no products."""
-    inputs = [torch.zeros(PROBE, *shape)]
-    if labels:
-        inputs.append(torch.zeros(PROBE, dtype=torch.int64))
+def operations(module: nn.Module, *inputs: Tensor) -> int:
+    """Count operations for each example of (B, ...) inputs; one a value if a module has no products."""
     # Torch has no formula for fused attention: it takes the plain one where gradients are asked for, of this backend.
-    with _Products() as products, torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+    with _Products() as products, _without_onednn(), torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
         outputs = module.eval()(*inputs)
-    return int(max(products.flops, outputs.numel()) // PROBE)
+    return int(max(products.flops, outputs.numel()) // len(outputs))
 
 
 @contextlib.contextmanager

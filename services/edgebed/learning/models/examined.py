@@ -8,6 +8,7 @@ all the rest. Other models are built and tried. `scripts/generate-docs` writes t
 import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -19,6 +20,15 @@ SHAPES = ((1, 8, 8), (1, 28, 28), (3, 32, 32))
 CLASSES = 10
 
 
+class Footprint(NamedTuple):
+    """What a model computes with, beside its weights: bytes for each example of a batch."""
+
+    kept: int
+    """Activations that are held until their gradient is there."""
+    widest: int
+    """What one operation of going forward reads and writes, of all the one that has most."""
+
+
 class Examination(msgspec.Struct, frozen=True, array_like=True):
     """What is known of a built-in model with its usual sizes, on inputs of a shape, with ten classes."""
 
@@ -26,8 +36,7 @@ class Examination(msgspec.Struct, frozen=True, array_like=True):
     input_shape: tuple[int, ...]
     flop: int
     """Operations of a gradient of one example."""
-    activations: int
-    """Bytes that are held of one example until its gradient is there."""
+    footprint: Footprint
     constants: int
     """Bytes of tensors that training does not change."""
     tensors: tuple[tuple[str, tuple[int, ...], int], ...]
@@ -63,13 +72,13 @@ def gradient_operations(task: Task) -> int:
     return anatomy.gradient_operations(task)
 
 
-def activation_bytes(task: Task) -> int:
-    """Return the bytes held for each example until its gradient is computed; ScenarioError as `layout`."""
+def footprint(task: Task) -> Footprint:
+    """Return what the model computes with; ScenarioError as `layout`."""
     if known := _known_of(task):
-        return known.activations
+        return known.footprint
     from edgebed.learning.models import footprint
 
-    return footprint.activation_bytes(task)
+    return Footprint(*footprint.footprint_of(task))
 
 
 def constant_bytes(task: Task) -> int:
@@ -119,7 +128,7 @@ def examine(name: str, input_shape: tuple[int, ...]) -> Examination:
         model=name,
         input_shape=input_shape,
         flop=anatomy.gradient_operations(task),
-        activations=footprint.activation_bytes(task),
+        footprint=Footprint(*footprint.footprint_of(task)),
         constants=footprint.constant_bytes(task),
         tensors=tuple((each.name, each.shape, int(each.is_buffer)) for each in tensors),
     )

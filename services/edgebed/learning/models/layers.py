@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from torch import nn
 
 from edgebed.core.errors import ScenarioError
+from edgebed.learning.models.token_models import UNTIED
 
 
 def layers_of(name: str, model: nn.Module) -> list[nn.Sequential]:
@@ -50,5 +51,10 @@ def _check_shared(name: str, groups: Sequence[Sequence[nn.Module]]) -> None:
                 if owners.setdefault(id(parameter), number) != number:
                     raise ScenarioError(
                         f"{name}: layers {owners[id(parameter)]} and {number} share the parameter '{key}'; "
-                        "a model that is cut into shards has its own in each layer."
+                        f"a model that is cut into shards has its own in each layer{_untied(name)}."
                     )
+
+
+def _untied(name: str) -> str:
+    """What to take in the place of a built-in model whose layers share parameters."""
+    return f", as {UNTIED[name]} has" if name in UNTIED else ""

@@ -1,11 +1,12 @@
-"""The models that can be trained: three built-in ones, and the user's own by import path.
+"""The models that can be trained: built-in ones, and the user's own by import path.
 
 `cnn`    the 211,690-parameter network of Hardy, Le Merrer, Sericola 2017, Distributed deep learning on edge-devices:
          feasibility via adaptive compression, IEEE NCA, for images of 28x28; the pools round up, as TensorFlow's do.
 `mlp`    784-128-64-10, the family of Shokri, Shmatikov 2015, Privacy-preserving deep learning, ACM CCS; 109,386.
 `small`  64-64-10, for the 8x8 digits; 4,810 parameters.
+`logistic`  one dense layer: logistic regression, and with numbers as targets linear regression.
 
-Those whose layers may lie on different devices are in layered.py.
+Those whose layers may lie on different devices are in layered.py and residual.py, those of tokens in token_models.py.
 
 All take other input shapes and numbers of outputs. A model is known to the rest of edgebed by its flat vector and the
 `TensorLayout` that cuts it: the parameters that are trained and the buffers that training changes, such as running
@@ -29,6 +30,7 @@ from edgebed.learning import weights
 from edgebed.learning.inputs import drawn_inputs, probe_inputs
 from edgebed.learning.models.layered import LAYERED_MODELS
 from edgebed.learning.models.residual import RESIDUAL_MODELS
+from edgebed.learning.models.token_models import TOKEN_MODELS, check_tokens
 from edgebed.learning.objectives.objective import called
 
 
@@ -51,7 +53,7 @@ def build(
     if name in MODELS:
         for size, _ in sizes:
             if size not in inspect.signature(MODELS[name]).parameters:
-                raise ScenarioError(f"model: '{name}' has one {size} alone; leave `{size}` out.")
+                raise ScenarioError(f"model: '{name}' has no choice of {size}; leave `{size}` out.")
         if isinstance(input_shape, dict):
             raise ScenarioError(
                 f"model: '{name}' takes one array of inputs, and the data has {', '.join(input_shape)}."
@@ -79,6 +81,8 @@ def layout(
     Tries the model on inputs, so that a model that does not fit the data, or cannot be trained, is found before
     anything starts: ScenarioError then. What torch draws meanwhile is always the same.
     """
+    if name in TOKEN_MODELS:
+        check_tokens(name, inputs)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         model = build(name, shape_of(inputs), outputs, python_path, sizes)
@@ -206,6 +210,10 @@ def _small(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
     )
 
 
+def _logistic(input_shape: tuple[int, ...], outputs: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(math.prod(input_shape), outputs))
+
+
 def _check(name: str, model: object) -> None:
     if not isinstance(model, nn.Module):
         raise ScenarioError(f"{name}: it returned a {type(model).__name__}, not a torch.nn.Module.")
@@ -229,6 +237,8 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "small": _small,
     "mlp": _mlp,
     "cnn": _cnn,
+    "logistic": _logistic,
     **LAYERED_MODELS,
     **RESIDUAL_MODELS,
+    **TOKEN_MODELS,
 }

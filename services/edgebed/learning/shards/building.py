@@ -16,9 +16,9 @@ from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.algorithms.registry import configure, rule_of
 from edgebed.core import chance
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import Method, NodePlan, Task, TensorLayout
+from edgebed.core.plan import ArrayForm, Method, NodePlan, Task, TensorLayout
 from edgebed.learning import torch_device, weights
-from edgebed.learning.inputs import probe
+from edgebed.learning.inputs import given_as, probe
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.layers import joined, layers_of
 from edgebed.learning.objectives.registry import supervised
@@ -37,13 +37,16 @@ def task_layers(task: Task) -> list[nn.Sequential]:
 
 def shapes_of(task: Task, layers: Sequence[nn.Sequential]) -> list[tuple[int, ...]]:
     """Return the shape of one input, and of what each layer makes of it."""
-    x = sole_input(task)
-    shapes = [tuple(x.shape[1:])]
+    return [tuple(x.shape[1:]) for x in passed_through(task, layers)]
+
+
+def passed_through(task: Task, layers: Sequence[nn.Sequential]) -> list[Tensor]:
+    """Return some examples as the first layer is given them, and what each layer makes of them."""
+    passed = [sole_input(task)]
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         for layer in layers:
-            x = layer.eval()(x)
-            shapes.append(tuple(x.shape[1:]))
-    return shapes
+            passed.append(layer.eval()(passed[-1]))
+    return passed
 
 
 def sole_input(task: Task) -> Tensor:
@@ -52,6 +55,30 @@ def sole_input(task: Task) -> Tensor:
     if isinstance(inputs, dict):
         raise ScenarioError(f"a model in layers takes one array of inputs, and the data has {', '.join(inputs)}")
     return inputs
+
+
+def check_beside(task: Task, method: Method) -> None:
+    """Raise ScenarioError where what the method puts beside layers cannot take the task's inputs or targets."""
+    rule, config = rule_of(method), configure("learning", method.parts["learning"])
+    labels = [form for form in task.targets if form.shape == () and form.dtype in ("uint8", "int64")]
+    problems = []
+    if rule.has_module and getattr(config, "labels", False) and not (len(labels) == len(task.targets) == 1):
+        problems.append(
+            "its gradient modules see the label of each example, one whole number; the targets here are "
+            f"{_told(task.targets)}. Say learning: {{ labels: false }}, or take back-propagation or decoupled-greedy"
+        )
+    if rule.synthetic_inputs and not all(given_as(form).is_floating_point for form in task.inputs):
+        problems.append(
+            f"its input modules are dense layers, which predict of floats; the inputs here are {_told(task.inputs)}. "
+            "Take back-propagation or decoupled-greedy"
+        )
+    if problems:
+        raise ScenarioError(*problems)
+
+
+def local_head(task: Task, shape: tuple[int, ...]) -> LocalHead:
+    """Build the head of a layer with such outputs; ScenarioError where it cannot make what the objective takes."""
+    return LocalHead(shape, supervised(task).shape(task.outputs, task.targets) or (task.outputs,))
 
 
 def optimizer_of(method: Method) -> Optimizer:
@@ -90,7 +117,7 @@ def shard_network(
     head = input_module = None
     if rule.source == "head" and shard.above:
         with _drawn(plan, "head", shard.end):
-            head = LocalHead(shapes[shard.end], task.outputs)
+            head = local_head(task, shapes[shard.end])
     if rule.synthetic_inputs and shard.below:
         with _drawn(plan, "input-module", shard.first):
             hidden = getattr(configure("learning", method.parts["learning"]), "input_hidden", None)
@@ -131,6 +158,11 @@ def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> Gradien
             plan.task.outputs,
             **of_modules(vars(config)),
         )
+
+
+def _told(forms: Sequence[ArrayForm]) -> str:
+    """Arrays in words, e.g. `int64 of shape (64,)`."""
+    return " and ".join(f"{form.dtype} of shape {form.shape}" for form in forms) or "none"
 
 
 def _layout(plan: NodePlan, layers: Sequence[nn.Sequential]) -> tuple[TensorLayout, ...]:

@@ -4,7 +4,7 @@ Jaderberg et al. 2017, Decoupled neural interfaces using synthetic gradients, IC
 layer, and the labels, and predicts the gradient of the loss there. Its last layer begins with zeros, so that training
 begins without a gradient instead of a random one. Chen et al. 2019 use one hidden layer, and the labels.
 
-Shapes: B examples, F features, C channels, K classes.
+Shapes: B examples, T places, F features, C channels, K classes.
 """
 
 import itertools
@@ -15,6 +15,8 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F  # noqa: N812  # the name everybody knows it by
 from torch import Tensor, nn
+
+from edgebed.core.errors import ScenarioError
 
 SETTINGS = ("hidden", "hidden_layers", "labels", "predicts")
 """Settings of a method's learning that its gradient modules take."""
@@ -88,7 +90,7 @@ class InputModule(nn.Module):
 
 
 class LocalHead(nn.Module):
-    """(B, F) or (B, C, H, W) output of a layer -> (B, K) scores of its own.
+    """(B, ...) output of a layer -> (B, K) scores of its own, or (B, T, K) where a layer gives (B, T, F).
 
     Belilovsky, Eickenberg, Oyallon 2020, Decoupled greedy learning of CNNs, ICML: images are pooled to 2x2 for a dense
     layer.
@@ -96,15 +98,23 @@ class LocalHead(nn.Module):
 
     POOLED = 2
 
-    def __init__(self, shape: tuple[int, ...], classes: int) -> None:
+    def __init__(self, shape: tuple[int, ...], scores: tuple[int, ...]) -> None:
+        """`shape` is that of one output of the layer, `scores` that of the head. ScenarioError where they don't fit."""
         super().__init__()
-        is_image = len(shape) == 3
-        size = shape[0] * self.POOLED**2 if is_image else math.prod(shape)
-        pool = [nn.AdaptiveAvgPool2d(self.POOLED)] if is_image else []
-        self.net = nn.Sequential(*pool, nn.Flatten(), nn.Linear(size, classes))
+        before, parts = math.prod(shape), list[nn.Module]([nn.Flatten()])
+        if len(scores) > 1:
+            if shape[:-1] != scores[:-1]:
+                raise ScenarioError(
+                    f"a head of its own makes the scores of an example, {scores}, of ({scores[0]}, features); a layer "
+                    f"before the last gives {shape}"
+                )
+            before, parts = shape[-1], []
+        elif len(shape) == 3:
+            before, parts = shape[0] * self.POOLED**2, [nn.AdaptiveAvgPool2d(self.POOLED), nn.Flatten()]
+        self.net = nn.Sequential(*parts, nn.Linear(before, scores[-1]))
 
     def forward(self, h: Tensor) -> Tensor:
-        """(B, ...) outputs of the layer -> (B, K) scores."""
+        """(B, ...) outputs of the layer -> scores."""
         output: Tensor = self.net(h)
         return output
 

@@ -40,7 +40,7 @@ class ForwardPass:
     """A forward pass whose gradient has yet to come."""
 
     inputs: Tensor
-    """(B, ...) inputs, a leaf of the graph."""
+    """(B, ...) inputs, a leaf of the graph; whole numbers, such as tokens, have no gradient."""
     outputs: Tensor
     targets: Tensor | dict[str, Tensor]
     parameters: tuple[Tensor, ...]
@@ -93,9 +93,10 @@ class ShardNetwork:
         parts = (self.layers, self.predictor.trained if self.predictor else None, self.head, self.input_module)
         return tuple(part for part in parts if part is not None)
 
-    def forward(self, at: BatchPart, inputs: Floats, targets: Mapping[str, NDArray[Any]]) -> Floats:
+    def forward(self, at: BatchPart, inputs: NDArray[Any], targets: Mapping[str, NDArray[Any]]) -> Floats:
         """(B, ...) inputs and targets -> (B, ...) outputs; what `backward` needs is remembered."""
-        x = torch_device.own_tensor(inputs, self.device).requires_grad_()
+        x = torch_device.own_tensor(inputs, self.device)
+        x.requires_grad_(x.is_floating_point())
         torch_device.seed(self.device, self.key(at))
         outputs = self.layers(x)
         given = targets_of(targets, self.device)
@@ -151,7 +152,7 @@ class ShardNetwork:
     def backward(self, at: BatchPart, gradient: Floats, *, keep: bool = False, learn: bool = True) -> Floats:
         """(B, ...) gradient of the outputs -> gradient of the inputs; with `learn` the parameters' is added up.
 
-        With `keep` there may be another gradient for the same graph; else it is let go of.
+        That of whole numbers is 0. With `keep` there may be another gradient for the same graph; else it is let go of.
         """
         passed = self.passes[at]
         wanted = [passed.inputs, *(passed.parameters if learn else ())]

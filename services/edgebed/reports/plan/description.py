@@ -3,7 +3,7 @@
 The bytes of a push are those of an example: the method's own compression, applied to a random gradient.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from edgebed.planning.memory import Need, container_bytes, needs_of, tight_forke
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.virtual_time import speed_text, virtual_time_text
 from edgebed.planning.warnings import HostCapacity, capacities, warnings_of
+from edgebed.reports.plan.clients import Clients, clients_of
 from edgebed.reports.plan.faults import FaultRow, fault_rows
 from edgebed.reports.plan.links import LinkRow, link_rows
 from edgebed.reports.plan.shards import ShardRow, shard_rows
@@ -46,6 +47,8 @@ class NodeRow:
     waiting: str
     """Pauses between steps, as a scenario writes them."""
     examples: int
+    clients: tuple[str, ...]
+    """The clients whose examples they are, where the data is split by client."""
     label_counts: tuple[int, ...]
 
 
@@ -80,7 +83,11 @@ class Description:
     examples: int
     """Training examples of all workers together."""
     examples_total: int
-    """Examples in the whole training set."""
+    """Examples in the whole training set, but for those of clients that are held out."""
+    left_out: tuple[str, ...]
+    """Workers of the fleet that are left out, since they have too few examples."""
+    clients: Clients | None
+    """The clients that the data comes from; None where nobody is told of them."""
     parameters: int
     model_bytes: int
     """Size of the dense model with float32 values: what a worker pulls."""
@@ -150,10 +157,12 @@ def describe_plan(
         data=planned.data.name,
         model=task.model,
         objective=task.objective.name,
-        nodes=tuple(_row(node, needs.get(node.node)) for node in plan.nodes),
+        nodes=tuple(_row(node, needs.get(node.node), plan.client_names) for node in plan.nodes),
         num_workers=len(plan.workers()),
         examples=sum(node.num_examples for node in (plan.workers() if plan.pushes else plan.workers()[:1])),
         examples_total=len(planned.data.train),
+        left_out=planned.workers_left_out,
+        clients=clients_of(planned),
         parameters=sum(sizes),
         model_bytes=4 * sum(sizes),
         push_entries=entries,
@@ -200,7 +209,7 @@ def waiting_text(waiting: Waiting) -> str:
     return format_duration(waiting.low_s)
 
 
-def _row(node: NodePlan, need: Need | None) -> NodeRow:
+def _row(node: NodePlan, need: Need | None, client_names: Sequence[str]) -> NodeRow:
     return NodeRow(
         node=node.node,
         role=node.role,
@@ -214,6 +223,7 @@ def _row(node: NodePlan, need: Need | None) -> NodeRow:
         gradient_s=node.gradient_s if isinstance(node, WorkerPlan) else 0.0,
         waiting=waiting_text(node.waiting if isinstance(node, WorkerPlan) else Waiting()),
         examples=node.num_examples,
+        clients=tuple(client_names[each] for each in node.clients) if isinstance(node, WorkerPlan) else (),
         label_counts=node.label_counts if isinstance(node, WorkerPlan | EvaluatorPlan) else (),
     )
 

@@ -2,14 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 
-from edgebed.core.quantities import UNMEASURED, bytes_text, percent_text
+from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, first_text, percent_text
 from edgebed.core.units import format_memory
 from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM
+from edgebed.reports.plan.clients import clients_text
 from edgebed.reports.plan.description import Description, HostRow, NodeRow
 from edgebed.reports.plan.faults import fault_grid
 from edgebed.reports.plan.links import link_grid
 from edgebed.reports.plan.shards import shard_grid, step_text
 from edgebed.reports.writing.page import Grid, Notes, Page, Paragraph, Part, Section, Span
+
+CLIENTS_SHOWN = 3
+"""Clients of a worker that its row names."""
 
 
 def page_of(scenario: str, question: str, descriptions: Sequence[Description]) -> Page:
@@ -41,7 +45,10 @@ def _trial(d: Description) -> Section:
 
 def _totals(d: Description) -> Iterator[str]:
     has_cpus, has_bytes = sum(each.cpus for each in d.machines), sum(each.memory_bytes for each in d.machines)
-    yield f"Workers: {d.num_workers} with {d.examples:,} of {d.examples_total:,} examples"
+    left_out = f"; {count_text(len(d.left_out), 'worker')} left out by task.min_examples" if d.left_out else ""
+    yield f"Workers: {d.num_workers} with {d.examples:,} of {d.examples_total:,} examples{left_out}"
+    if d.clients:
+        yield from clients_text(d.clients, sum(node.examples for node in d.nodes if node.role == "evaluator"))
     cores = "core" if d.cpus == 1 else "cores"
     yield f"Caps: {d.cpus:g} {cores} of {has_cpus}, {bytes_text(d.memory_bytes)} of {bytes_text(has_bytes)}"
     sizes = [node.container_bytes for node in d.nodes if node.container_bytes and node.memory_bytes is None]
@@ -68,11 +75,12 @@ def _totals(d: Description) -> Iterator[str]:
 
 def _node_grid(d: Description) -> Grid:
     host = ("host",) if d.hosts else ()
-    head = ("node", "class", *host, "cpus", "memory", "speed", "waiting", "examples", "labels")
-    return Grid(head, [_node_cells(row) for row in d.nodes], flexible="labels", is_sortable=True)
+    clients = ("clients",) if any(row.clients for row in d.nodes) else ()
+    head = ("node", "class", *host, "cpus", "memory", "speed", "waiting", "examples", *clients, "labels")
+    return Grid(head, [_node_cells(row, bool(clients)) for row in d.nodes], flexible="labels", is_sortable=True)
 
 
-def _node_cells(row: NodeRow) -> tuple[str, ...]:
+def _node_cells(row: NodeRow, has_clients: bool) -> tuple[str, ...]:
     return (
         row.node,
         row.device_class,
@@ -82,6 +90,7 @@ def _node_cells(row: NodeRow) -> tuple[str, ...]:
         row.device or UNMEASURED,
         row.waiting if row.role == "worker" else UNMEASURED,
         f"{row.examples:,}" if row.examples else UNMEASURED,
+        *([first_text(row.clients, CLIENTS_SHOWN) or UNMEASURED] if has_clients else []),
         labels_text(row.label_counts),
     )
 

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
 
 LEARNING = ("optimizer", "module_optimizer")
 """Kinds of optimizers whose learning rate is above 0: that of layers and heads, and that of modules."""
+OF_WORKERS: dict[str, tuple[object, str]] = {
+    "compression_time": (0.0, "shards push no updates"),
+    "exchange_time": (0.0, "shards push no updates"),
+    "split": (Split(), "all shards see the same examples"),
+    "min_examples": (1, "all shards see the same examples"),
+}
+"""Keys of the task that are for workers which push, with their defaults and why shards have none."""
 SECTIONS = {"store": "shards.traffic: store", "modules": "shards.modules: apart"}
 """Sections of nodes that serve shards -> the choice that there is one."""
 
@@ -62,10 +69,9 @@ def _of_workers(trial: "TrialSection") -> Iterator[Problem]:
     """Yield what workers that push gradients have, and shards have not."""
     if trial.pull != "full":
         yield Problem(("pull",), "shards pull no model; leave it out")
-    for key in filter(lambda key: getattr(trial.task, key), ("compression_time", "exchange_time")):
-        yield Problem(("task", key), "shards push no updates; leave it out")
-    if trial.task.split != Split():
-        yield Problem(("task", "split"), "all shards see the same examples; leave it out")
+    for key, (left_out, why) in OF_WORKERS.items():
+        if getattr(trial.task, key) != left_out:
+            yield Problem(("task", key), f"{why}; leave it out")
     for section in ("evaluation", "checkpoints"):
         if getattr(trial, section).every.updates is None:
             yield Problem((section, "every"), "in updates with layer-wise methods: all shards are copied at one step")

@@ -29,8 +29,8 @@ from edgebed.learning.models.footprint import kept_bytes
 from edgebed.learning.models.growth import grown_bytes
 from edgebed.learning.objectives.registry import supervised
 from edgebed.learning.optimizers import Optimizer
-from edgebed.learning.shards.building import optimizer_of, shapes_of, task_layers
-from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, LocalHead, of_modules
+from edgebed.learning.shards.building import local_head, optimizer_of, shapes_of, sole_input, task_layers
+from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, of_modules
 from edgebed.learning.shards.network import ShardNetwork
 from edgebed.learning.trained import Trained, gradients
 from edgebed.planning.planning import PlannedTrial
@@ -39,7 +39,8 @@ from edgebed.wire import frames as codec
 from edgebed.wire.messages import Activation
 from edgebed.wire.tensors import decode_exchanged, encode_exchanged
 
-Floats = NDArray[np.float32]
+Given = NDArray[Any]
+"""(B, ...) inputs as the model is given them: floats, or whole numbers such as tokens."""
 Targets = Mapping[str, NDArray[Any]]
 ROUNDS, WARM_UP = 15, 3
 PAUSE_S = 0.02
@@ -88,7 +89,7 @@ def profile_trials(trials: Sequence[PlannedTrial], say: Callable[[str], None] = 
 
 
 def profile_of(
-    task: Task, methods: Sequence[Method], x: Floats, y: Targets, say: Callable[[str], None] = lambda _: None
+    task: Task, methods: Sequence[Method], x: Given, y: Targets, say: Callable[[str], None] = lambda _: None
 ) -> Profile:
     """The profile of the task's model with (B, ...) inputs and targets, and of what methods put beside layers.
 
@@ -135,7 +136,7 @@ def _settings(method: Method, kind: str) -> dict[str, Any]:
 
 
 def _layer_rows(
-    task: Task, optimizer: Optimizer, x: Floats, y: Targets, shapes: Sequence[tuple[int, ...]]
+    task: Task, optimizer: Optimizer, x: Given, y: Targets, shapes: Sequence[tuple[int, ...]]
 ) -> Iterator[LayerRow]:
     """Rows of the layers without their memory, from passes through the whole model, as long as it is warm."""
     layers = [Trained(layer, optimizer) for layer in task_layers(task)]
@@ -145,7 +146,7 @@ def _layer_rows(
         value = torch.from_numpy(x)
         time.sleep(PAUSE_S)
         for k, layer in enumerate(layers):
-            inputs.append(value.clone().requires_grad_())
+            inputs.append(value.clone().requires_grad_(value.is_floating_point()))
             outputs.append(taken.of((k, "forward"), partial(layer, inputs[-1])))
             value = outputs[-1].detach()
         scores = value.requires_grad_()
@@ -160,7 +161,7 @@ def _layer_rows(
             delta = found[0].contiguous()
         del outputs, inputs, found
     for k, (layer, before, shape) in enumerate(zip(layers, shapes, shapes[1:], strict=False)):
-        kept = kept_bytes(layer.module, torch.zeros(len(x), *before))
+        kept = kept_bytes(layer.module, torch.from_numpy(x) if k == 0 else torch.zeros(len(x), *before))
         sizes = {
             "weights": len(layer.weights()),
             "outputs": int(np.prod(shape)),
@@ -182,12 +183,12 @@ def _training_of(
     _learn_once()
     layer = task_layers(task)[k]
     b = task.batch_size
-    inputs, gradient = np.zeros((b, *shapes[k]), np.float32), np.zeros((b, *shapes[k + 1]), np.float32)
-    examples = np.zeros((b, *shapes[0]), np.float32)
+    inputs, gradient = _zeros(task, k, shapes), np.zeros((b, *shapes[k + 1]), np.float32)
+    examples = _zeros(task, 0, shapes)
     targets = {form.name: np.zeros((b, *form.shape), form.dtype) for form in task.targets}
 
     def train() -> None:
-        network = ShardNetwork(layer, optimizer, **beside())
+        network = ShardNetwork(layer, optimizer, objective=supervised(task), **beside())
         network.begin(network.weights())
         for step in range(MEMORY_ROUNDS):
             at = BatchPart(step)
@@ -209,6 +210,12 @@ def _training_of(
     return train
 
 
+def _zeros(task: Task, k: int, shapes: Sequence[tuple[int, ...]]) -> Given:
+    """(B, ...) zeros as layer `k` is given them."""
+    dtype = np.float32 if k else sole_input(task).numpy().dtype
+    return np.zeros((task.batch_size, *shapes[k]), dtype)
+
+
 def _learn_once() -> None:
     """Train a little, so that what torch allocates at first use, in every process, is there."""
     first = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.LazyLinear(2))
@@ -226,7 +233,7 @@ def _networks_beside(task: Task, method: Method, k: int, shapes: Sequence[tuple[
     if rule.has_module and not is_last:
         found["gradient_module"] = GradientModule(shapes[k + 1], task.outputs, **of_modules(settings))
     if rule.source == "head" and not is_last:
-        found["head"] = LocalHead(shapes[k + 1], task.outputs)
+        found["head"] = local_head(task, shapes[k + 1])
     if rule.synthetic_inputs and k:
         found["input_module"] = InputModule(shapes[0], shapes[k], hidden=settings.get("input_hidden"))
     return found
@@ -235,7 +242,7 @@ def _networks_beside(task: Task, method: Method, k: int, shapes: Sequence[tuple[
 def _beside(
     task: Task,
     method: Method,
-    x: Floats,
+    x: Given,
     y: Targets,
     shapes: Sequence[tuple[int, ...]],
     memory: Sequence[int],
@@ -248,7 +255,7 @@ def _beside_layer(
     task: Task,
     method: Method,
     k: int,
-    x: Floats,
+    x: Given,
     y: Targets,
     shapes: Sequence[tuple[int, ...]],
     alone: int,
@@ -263,7 +270,7 @@ def _beside_layer(
         max(0, grown_bytes(partial(_training_of, task, optimizer, k, shapes, some)) - alone) if some() else 0
         for some in (at_end, at_beginning)
     ]
-    network = ShardNetwork(task_layers(task)[k], optimizer, **make())
+    network = ShardNetwork(task_layers(task)[k], optimizer, objective=supervised(task), **make())
     inputs = np.maximum(rng.standard_normal((len(x), *shapes[k]), np.float32), 0) if k else x
     gradient = 1e-3 * rng.standard_normal((len(x), *shapes[k + 1]), np.float32)
     taken = _Taken()

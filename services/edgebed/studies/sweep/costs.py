@@ -199,7 +199,7 @@ def _with(costs: Costs, trial: PlannedTrial) -> Costs:
     if not costs.compression(task, method):
 
         def work() -> None:
-            network.gradient(np.zeros_like(vectors[0]), np.arange(task.batch_size))
+            network.gradient(np.zeros_like(vectors[0]), np.arange(task.batch_size) % len(positions))
 
         seconds, restore_s = _compressed_s(compression_of(method, task), vectors, work, len(trial.plan.workers()))
         cost = CompressionCost(
@@ -217,7 +217,7 @@ def _gradients(network: "Network", task: Task, examples: int, seed: int) -> tupl
     rng, theta = np.random.default_rng(seed), models.initial_parameters(task, seed)
     vectors, taken_s = [], []
     for _ in range(WARM_UP + ROUNDS):
-        batch = np.sort(rng.choice(examples, task.batch_size, replace=False))
+        batch = np.sort(rng.choice(examples, task.batch_size, replace=examples < task.batch_size))
         time.sleep(PAUSE_S)
         began_s = time.thread_time()
         vector, _ = network.gradient(theta, batch)
