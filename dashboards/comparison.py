@@ -27,8 +27,11 @@ START = "edgebed_run_start_timestamp_seconds"
 BEGAN = f"max(last_over_time({START}{{HERE}}[$__range]))"
 APPLIED = "sum(edgebed_run_update_bytes_total{HERE})"
 UPDATES = "max(edgebed_model_version{HERE})"
-MEASURED = f"max({HEADLINE}{{HERE}} > -Inf)"  # not before the first evaluation, which is no number
-MORE, LESS = f'{HEADLINE}{{HERE,better="more"}}', f'{HEADLINE}{{HERE,better="less"}}'
+TEST = ',split="test"'
+"""Results are of the test part, also where choices look at a validation part."""
+TESTED = f"{HEADLINE}{{HERE{TEST}}}"
+MEASURED = f"max({TESTED} > -Inf)"  # not before the first evaluation, which is no number
+MORE, LESS = (TESTED.replace("}", f',better="{way}"}}') for way in ("more", "less"))
 IS_GOOD = f"on () (max({MORE}) >= $target or min({LESS}) <= $target)"
 BEST = f"max(max_over_time({MORE}[$__range])) or min(min_over_time({LESS}[$__range]))"
 NOT_THEN = "neither was seen in the time shown, B moved to the beginning of A"
@@ -50,15 +53,15 @@ def together(template: str) -> tuple[Query, Query]:
     return (of(template, A), "A"), (of(template, B, " offset ${shift}ms"), "B")
 
 
-def last(metric: str, how: str = "max") -> str:
+def last(metric: str, how: str = "max", more: str = "") -> str:
     """The last value that Prometheus has seen of each series, in the time that is shown."""
-    return f"{how}(last_over_time({metric}{{HERE}}[$__range]))"
+    return f"{how}(last_over_time({metric}{{HERE{more}}}[$__range]))"
 
 
 def compared() -> list[Any]:
     """What A and B are."""
     info = "max by (run, trial, algorithm, runtime, seed) (last_over_time(edgebed_run_info{HERE}[$__range]))"
-    measure = f"count by (run, trial, measure) (last_over_time({HEADLINE}{{HERE}}[$__range]))"
+    measure = f"count by (run, trial, measure) (last_over_time({TESTED}[$__range]))"
     info += f" * on (run, trial) group_left (measure) {measure}"
     text = "{{run}} {{trial}}: {{algorithm}}, {{runtime}}, seed {{seed}}, {{measure}}"
     return [
@@ -78,6 +81,7 @@ def outcomes() -> list[Any]:
     """What is left in the end."""
     seen = "max(max_over_time(timestamp(edgebed_run_info{HERE})[$__range:5s]))"
     up, down = last("edgebed_run_update_bytes_total"), last("edgebed_run_pull_bytes_total")
+    headline, loss = (last(metric, more=TEST) for metric in (HEADLINE, "edgebed_model_loss"))
     into = last("edgebed_run_server_bytes_total").replace("{HERE}", '{HERE,direction="ingress"}')
     first_good = f"min_over_time((vector(time()) and {IS_GOOD})[$__range:5s])"
 
@@ -86,9 +90,9 @@ def outcomes() -> list[Any]:
         return colored(panel.text_mode(options.BigValueTextMode.VALUE_AND_NAME), COLORS)  # also where one has none
 
     return [
-        shown("Headline", "What the task measures first, of the version evaluated last.", "none", last(HEADLINE), 5),
+        shown("Headline", "What the task measures first, of the version evaluated last.", "none", headline, 5),
         shown("Best", "The best headline of all versions that were evaluated, on the test set.", "none", BEST, 5),
-        shown("Loss", "Of the version evaluated last, on the test set.", "none", last("edgebed_model_loss"), 4),
+        shown("Loss", "Of the version evaluated last, on the test set.", "none", loss, 4),
         shown(
             "Verdict", "Whether the conditions that the trial asked for held.", "none", last("edgebed_trial_verdict"), 5
         ).mappings(words(VERDICTS)).no_value("not yet"),
@@ -178,7 +182,7 @@ def without_time() -> list[Any]:
 
 def over_time() -> list[Any]:
     """How it went."""
-    loss, updates = "max(edgebed_model_loss{HERE})", "sum(trial:edgebed_ps_updates:rate20s{HERE})"
+    loss, updates = f"max(edgebed_model_loss{{HERE{TEST}}})", "sum(trial:edgebed_ps_updates:rate20s{HERE})"
     shown = [
         ("Headline over time", f"On the test set, at A's time. {THEN}", "none", MEASURED),
         ("Loss over time", f"On the test set, at A's time. {THEN}", "none", loss),

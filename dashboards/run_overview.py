@@ -94,7 +94,7 @@ def latest_headline(width: int) -> Any:
     return figure(
         width,
         "Headline",
-        "What the task measures first, on the test set, of the version evaluated last.",
+        "What the task measures first, of the version evaluated last.",
         "none",
         (latest(HEADLINE, by=OF_HEADLINE), BY_MEASURE),
         instant=True,
@@ -146,7 +146,7 @@ def standing() -> list[Any]:
         .no_value("not yet"),
         curves(
             8,
-            "Headline on the test set",
+            "Headline",
             "What the task measures first, of the versions that were evaluated.",
             "none",
             (value(HEADLINE, by=OF_HEADLINE), BY_MEASURE),
@@ -264,10 +264,10 @@ def learning() -> list[Any]:
     return [
         curves(
             12,
-            "Loss on the test set",
+            "Loss",
             "Mean loss of the versions that were evaluated: cross-entropy in nats, or what task.objective says.",
             "none",
-            (value("edgebed_model_loss"), BY_TRIAL),
+            (value("edgebed_model_loss", by="trial, split"), "{{trial}}: {{split}}"),
         ).min(0),
         curves(
             12,

@@ -10,6 +10,7 @@ from dashboards.run_overview import RESULT_COLORS, VERDICTS
 NAME = "runs"
 START, INFO = "edgebed_run_start_timestamp_seconds", "edgebed_run_info"
 BY = "run, trial"
+TESTED = f'{HEADLINE}{{split="test"}}'
 SCRAPE_S, AROUND_S = 5, 15
 """Prometheus asks as often; and what is shown after the last answer."""
 
@@ -22,7 +23,7 @@ def last(metric: str, how: str = "max") -> str:
 def all_runs() -> Any:
     """A row for each trial of each run."""
     runtime = f"max by ({BY}, algorithm, runtime, seed) (last_over_time({INFO}[$__range]))"
-    headline = f"max by ({BY}, measure) (last_over_time({HEADLINE}[$__range]))"
+    headline = f"max by ({BY}, measure) (last_over_time({TESTED}[$__range]))"
     measure = f"count by ({BY}, measure) ({headline})"
     told = f"{runtime} * 0 * on ({BY}) group_left (measure) {measure}"
     length = f"{SCRAPE_S} * sum by ({BY}) (count_over_time({INFO}[$__range]))"

@@ -13,7 +13,9 @@ from typer.main import get_command
 from docs.generate.rendering import doc, field_texts, grid, line, render
 from edgebed.cli.help import tidy
 from edgebed.cli.main import GROUPS, app
-from edgebed.journal.series import Evaluations, Series, Updates
+from edgebed.journal.columns.evaluations import Evaluations
+from edgebed.journal.columns.updates import Updates
+from edgebed.journal.series import Series
 from edgebed.reports.studies.study import RunOptions, Study
 
 

@@ -98,6 +98,20 @@ def test_one_worker_pushes_equal_bytes_and_leaves_equal_weights(runtime: str) ->
 
 
 @pytest.mark.parametrize("runtime", RUNTIMES)
+def test_both_parts_are_measured_alike_in_every_runtime(runtime: str) -> None:
+    """The same examples are held out, and neither part's values depend on where they are measured."""
+    settings = ("fleet.edge.count=1", "task.validation=20%")
+    expected, found = (trial(each, *settings).series.evaluations for each in ("simulation", runtime))
+
+    assert expected.version.tolist() == found.version.tolist()
+    assert (expected.selects_by, found.selects_by) == ("validation", "validation")
+    for name in ("accuracy", "loss"):
+        assert expected.measured[name].tolist() == found.measured[name].tolist()
+        assert expected.validation[name].tolist() == found.validation[name].tolist()
+    assert found.measured["loss"].tolist() != found.validation["loss"].tolist()
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
 def test_changed_entries_bring_the_same_model_as_whole_ones_with_fewer_bytes(runtime: str) -> None:
     """With one worker: the same messages and updates, the same bits at the end; one whole model after the join."""
     whole = trial(runtime, "fleet.edge.count=1")

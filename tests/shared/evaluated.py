@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from edgebed.core.records import Evaluated
-from edgebed.journal.series import Evaluations
+from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.learning.objectives.classification import Classification
 
 MEASURES = Classification.measures

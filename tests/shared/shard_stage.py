@@ -58,7 +58,7 @@ def layers() -> list[nn.Sequential]:
 def head_of(shape: tuple[int, ...]) -> LocalHead:
     """A small one, always the same."""
     torch.manual_seed(200)
-    return LocalHead(shape, CLASSES)
+    return LocalHead(shape, (CLASSES,))
 
 
 def inputs_of(index: int) -> InputModule:

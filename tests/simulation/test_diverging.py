@@ -40,7 +40,7 @@ class Overflowing(nn.Module):
     def forward(self, x):
         scores = self.inner(x) + 0.0 * self.scale
         if self.training:
-            self.scale.mul_(1e20)
+            self.scale.mul_(100.0)
         return scores
 
 def net():
@@ -93,12 +93,12 @@ def test_accounts_that_do_not_close_end_with_exit_code_3(run: Run) -> None:
 
 
 def test_a_buffer_of_an_own_model_is_named(tmp_path: Path) -> None:
-    """It overflows in the third forward pass or before, and with it the loss of the next."""
+    """It grows a hundredfold in each forward pass, until it overflows, and with it the loss of the next."""
     (tmp_path / "own_overflowing.py").write_text(OVERFLOWING)
     (tmp_path / "own.yaml").write_text(json.dumps({
         "name": "own", "seed": 3, "method": "asgd",
         "task": {"data": "digits", "model": "own_overflowing:net", "batch_size": 10},
-        **{key: SCENARIO[key] for key in ("fleet", "evaluation", "stop")},
+        **{key: SCENARIO[key] for key in ("fleet", "evaluation")}, "stop": {"updates": 80},
     }))  # fmt: skip
     own = run_quickly(tmp_path / "own.yaml", runtime="simulation", runs_dir=tmp_path / "runs")
     (trial,) = own.summary.trials

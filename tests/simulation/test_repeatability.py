@@ -55,6 +55,14 @@ def test_any_number_of_processes_gives_the_same_journal(processes: int) -> None:
     assert journal(1, 1) == journal(1, processes)
 
 
+def test_parts_that_are_measured_in_several_processes_are_those_of_one() -> None:
+    """An evaluation of two parts is cut anywhere, also between them."""
+    setting = "task.validation=20%"
+
+    assert journal(1, 1, 0, setting) == journal(1, 3, 0, setting)
+    assert journal(1, 1, 0, setting) != journal(1, 1)
+
+
 @pytest.mark.parametrize("method", ["asgd", "comp-asgd"])
 def test_dense_and_sparse_updates_come_back_from_the_pool_alike(method: str) -> None:
     """A dense update returns through shared memory, a sparse one through a pipe."""

@@ -37,7 +37,7 @@ class Doomed(nn.Module):
     def forward(self, inputs):
         global calls
         calls += 1
-        if calls == 100 and Path("doomed").exists():
+        if calls == 200 and Path("doomed").exists():
             parent = Path("doomed").read_text() == "parent"
             Path("doomed").unlink()
             os.kill(os.getppid() if parent else os.getpid(), signal.SIGKILL)

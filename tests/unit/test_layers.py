@@ -16,7 +16,6 @@ ORDER = (
 FILES_MAX = 20
 CIRCLES = (
     ("emulation.model.flows", "emulation.model.lane"),  # a lane has the flows that pass it
-    ("journal.series", "journal.series_divergence"),  # arrays of a series, of which it computes a part
     ("runtimes.simulation.simulated_connection", "runtimes.simulation.simulated_lanes"),  # a departure, its connection
     (
         "scenario.hosts",

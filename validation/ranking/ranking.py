@@ -20,7 +20,8 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 import numpy as np
 
-from edgebed.journal.series import Evaluations, Ints, Series
+from edgebed.journal.columns.evaluations import Evaluations
+from edgebed.journal.series import Ints, Series
 from edgebed.studies.agreement.agreement import kolmogorov_smirnov
 from edgebed.studies.statistics import paired, paired_ratio
 from validation.ranking.drawn_again import DrawnAgain, drawn_again_of

@@ -47,7 +47,7 @@ CALLED = MappingProxyType(
 
 SENT_AS = ("float32", "float16", "int8", "uint8", "int32", "int64")
 """Types that pieces travel as."""
-Checks = Mapping[str, Callable[..., str] | None]
+_Checks = Mapping[str, Callable[..., str] | None]
 """Name of a method -> what says what is wrong with its result; None: nothing can be."""
 
 
@@ -72,7 +72,7 @@ def _watched(kind: str, name: str, found: Any) -> SimpleNamespace:
         if not is_class or not issubclass(found, base):
             wanted = f"subclass of {base.__module__}.{base.__name__}"
             raise ScenarioError(f"{name}: not a {wanted}, as {_article(kind)} is; see docs/creating-a-method.md")
-        made: Any = watched_class(kind, name, found, methods)
+        made: Any = _watched_class(_Part(kind, name, found), methods)
     elif is_class:
         raise ScenarioError(f"{name}: a class, where {_article(kind)} is a function; see docs/creating-a-method.md")
     else:
@@ -100,10 +100,9 @@ def _config_of(name: str, found: Any) -> type:
     return NoSettings
 
 
-def watched_class(kind: str, name: str, found: type, methods: "Checks") -> type:
+def _watched_class(part: "_Part", methods: "_Checks") -> type:
     """A class made from the user's, whose methods say whose they are where they fail."""
-    part = _Part(kind, name, found)
-    body: dict[str, Any] = {"__module__": found.__module__, "__doc__": found.__doc__}
+    found, body = part.found, {"__module__": part.found.__module__, "__doc__": part.found.__doc__}
     for method, check in {"__init__": None, **methods}.items():
         declared = inspect.getattr_static(found, method, None)
         if isinstance(declared, classmethod):
@@ -112,7 +111,7 @@ def watched_class(kind: str, name: str, found: type, methods: "Checks") -> type:
             body[method] = property(part.guarded(declared.fget, check))
         elif inspect.isfunction(declared):
             body[method] = part.guarded(declared, check)
-    if kind == "compression" and _maker(found, "compress") not in _maker(found, "forms").__mro__:
+    if part.kind == "compression" and _maker(found, "compress") not in _maker(found, "forms").__mro__:
         body["forms"] = None  # they are said by a class that does not make what is sent
     return type(found.__name__, (found,), body)
 
@@ -306,7 +305,7 @@ def _wrong_share(result: Any, *_: Any) -> str:
     )
 
 
-CLASSES: Mapping[str, tuple[type, Checks]] = {
+CLASSES: Mapping[str, tuple[type, _Checks]] = {
     "compression": (
         Compressor,
         {

@@ -161,14 +161,18 @@ def _names(nodes: Sequence[str]) -> str:
 
 def _cores(text: str) -> float | None:
     """The CPU cap in cores; None: that of the plan."""
+    from edgebed.scenario.choices import CPUS_MAX, CPUS_MIN
+
     if text == AS_PLANNED:
         return None
     try:
         cores = float(text)
     except ValueError:
         cores = 0.0
-    if not 0.0 < cores < float("inf"):
-        raise ScenarioError(f"cpus: {text!r} is not a number of cores above 0, e.g. 0.5, nor '{AS_PLANNED}'")
+    if not CPUS_MIN <= cores <= CPUS_MAX:
+        raise ScenarioError(
+            f"cpus: {text!r} is not a number of cores from {CPUS_MIN} to {CPUS_MAX:g}, e.g. 0.5, nor '{AS_PLANNED}'"
+        )
     return cores
 
 

@@ -275,6 +275,7 @@ def _short(note: str) -> str:
 def _row_dict(row: "RunOverview") -> dict[str, object]:
     """A run of the list for programs."""
     told = {"started": row.started, "runtime": row.runtime, "trials": ", ".join(row.trials), "result": row.result}
-    figures = {"best": row.best.best if row.best else {}, "disk_bytes": row.disk_bytes}
+    figures = {name: getattr(row.best, name) if row.best else {} for name in ("best", "final")}
+    figures |= {"disk_bytes": row.disk_bytes}
     own = {"changed": list(row.changed), "note": row.note}
     return {"run": row.name, **told, "conditions": row.conditions, "badge": row.badge, **own, **figures}

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from edgebed.core.actions import Action
-from edgebed.core.measures.task import Level, TaskMeasure
+from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
+from edgebed.core.planned.clients import ByClient
 from edgebed.core.planned.device_core import REFERENCE, Core
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.planned.link import LinkChange, LinkPlan
@@ -444,14 +445,23 @@ class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
 
     role: ClassVar[Literal["evaluator"]] = "evaluator"
     num_examples: int = 0
-    """Size of the test set."""
+    """Size of the test part."""
+    num_validation: int = 0
+    """Size of the validation part; 0: the task has none."""
     label_counts: tuple[int, ...] = ()
-    """Number of its examples with each label."""
+    """Number of the test part's examples with each label."""
     held_out: tuple[int, ...] = ()
     """Numbers of the clients that nobody trains on."""
     evaluate_every_updates: int | None = None
     """Updates from one version that is measured to the next; None: it measures at times."""
     evaluate_every_s: float | None = None
+    by_client: ByClient | None = None
+    """What is measured client by client; None: nothing is."""
+
+    @property
+    def selects_by(self) -> str:
+        """The part of the data by which versions and methods are chosen."""
+        return VALIDATION if self.num_validation else TEST
 
     link: ClassVar[LinkPlan] = LinkPlan()
     changeable: ClassVar[bool] = False
@@ -481,7 +491,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     question: str
     seed: int
     measures: tuple[TaskMeasure, ...] = ()
-    """What is measured on the test set, the headline first."""
+    """What is measured of the model, the headline first."""
     nodes: tuple[NodePlan, ...]
     """server, evaluator, what serves shards, then the workers in order of class and index."""
     client_names: tuple[str, ...] = ()

@@ -7,6 +7,8 @@ these records alone.
 
 from typing import Self
 
+import msgspec
+
 from edgebed.core.actions import Action
 from edgebed.core.recorded.measured import (
     Appended,
@@ -189,11 +191,35 @@ class BackedUp(Record):
 
 
 class Evaluated(Record):
-    """The evaluator measured a version of the model on the test set."""
+    """The evaluator measured a version of the model on the test part, and on the validation part where there is one."""
 
     version: Count
     measured: dict[str, Loss]
-    """The value of each measure of the task."""
+    """The value of each measure of the task, on the test part."""
+    validation: dict[str, Loss] = msgspec.field(default_factory=dict)
+    """The value of each on the validation part; empty: the task has none."""
+    final: bool = False
+
+    @property
+    def selecting(self) -> dict[str, float]:
+        """What versions and methods are chosen by: the values on the validation part, else on the test part."""
+        return self.validation or self.measured
+
+
+class Clients(Record):
+    """A version of the model was measured client by client: on each client's own examples that are held out.
+
+    By the evaluator; of a method whose workers train alone, by each worker of its own model. Of many clients there are
+    several lines.
+    """
+
+    version: Count
+    clients: tuple[Count, ...]
+    """Numbers of the clients, into the plan's `client_names`."""
+    measured: dict[str, tuple[Loss, ...]]
+    """The value of each measure of the task, by client; NaN where its examples give none."""
+    tuned: dict[str, tuple[Loss, ...]] = msgspec.field(default_factory=dict)
+    """The values after each client's own fine-tuning; NaN where a client has none; empty: nobody has any."""
     final: bool = False
 
 
@@ -362,14 +388,14 @@ class Ended(Record):
 
 
 RECORDS: tuple[type[Record], ...] = (
-    Trial, Continued, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Finished, Refused,
-    Dropped, Unauthenticated, Traffic,
+    Trial, Continued, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Clients, Finished,
+    Refused, Dropped, Unauthenticated, Traffic,
     Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Seen, Appended, Transfers, Clock, HostLoad, Joined,
     Left, AtWork, Unanswered, Pushes, Fault, Restored, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
-    Trial | Continued | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Finished
-    | Refused | Dropped | Unauthenticated
+    Trial | Continued | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Clients
+    | Finished | Refused | Dropped | Unauthenticated
     | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Seen | Appended | Transfers | Clock
     | HostLoad | Joined | Left | AtWork | Unanswered | Pushes | Fault | Restored | Note | Ended
 )  # fmt: skip

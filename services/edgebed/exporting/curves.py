@@ -33,8 +33,9 @@ def curves_of(series: Series) -> tuple[TrialCurve, ...]:
     """All curves of a trial. Layer-wise training has no pushes, so neither their bytes nor any staleness."""
     evaluations, updates = series.evaluations, series.updates
     found = [
-        TrialCurve(f"evaluation/{name}", evaluations.version, evaluations.t, values)
-        for name, values in evaluations.measured.items()
+        TrialCurve(f"{tag}/{name}", evaluations.version, evaluations.t, values)
+        for tag, part in (("evaluation", evaluations.measured), ("validation", evaluations.validation))
+        for name, values in part.items()
     ]
     if len(updates):
         first, last = _windows(len(updates))

@@ -23,7 +23,7 @@ def to_pandas(runs: Run | Trial | str | Sequence[Run | Trial | str], table: str 
 
     Arguments:
         runs: runs or trials, or names of runs as `edgebed.load` takes them; one, or a list.
-        table: what is in a row: `trials` (a trial's results), `evaluations` (a measurement on the test set), `updates`,
+        table: what is in a row: `trials` (a trial's results), `evaluations` (a measured version), `updates`,
             `nodes`, `faults`, `phases`, `links`, `hosts`, `accounting`; of layer-wise training also `steps`,
             `module_losses`, `exchanges`.
 

@@ -11,6 +11,7 @@ from edgebed.core.measures.trial import all_measures, meanings
 from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
+from edgebed.journal.columns.clients import names_of
 from edgebed.learning.objectives.registry import all_declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
 from edgebed.running.results import Run, Trial
@@ -32,9 +33,28 @@ def _trial(run: Run, trial: Trial) -> Filled:
 def _evaluations(run: Run, trial: Trial) -> Filled:
     found = trial.series.evaluations
     unmeasured = np.full(len(found), np.nan)
+    test, validation = (
+        [values.get(each.name, unmeasured) for each in _measures(run)] for values in (found.measured, found.validation)
+    )
     return [
-        found.t, found.version, *(found.measured.get(each.name, unmeasured) for each in _measures(run)), found.final,
-        found.ingress_bytes, found.bits, found.egress_bytes, found.traffic_bytes,
+        found.t, found.version, *test, found.final, found.ingress_bytes, found.bits, found.egress_bytes,
+        found.traffic_bytes, *validation,
+    ]  # fmt: skip
+
+
+def _clients(run: Run, trial: Trial) -> Filled:
+    found, by = trial.series.clients, trial.plan.evaluator.by_client
+    rows, columns = len(found), len(found.clients)
+    sizes = dict(zip(by.clients, by.sizes, strict=True)) if by else {}
+    clients = [int(client) for client in found.clients]
+    unmeasured = np.full((rows, columns), np.nan)
+    values = [
+        part.get(each.name, unmeasured).reshape(-1) for each in _measures(run) for part in (found.measured, found.tuned)
+    ]
+    return [
+        np.repeat(found.version, columns), names_of(trial.plan, clients) * rows,
+        [by.part if by else "" for _ in range(rows * columns)], [sizes.get(client) for client in clients] * rows,
+        [not by or client not in by.unseen for client in clients] * rows, *values,
     ]  # fmt: skip
 
 
@@ -172,13 +192,17 @@ def _trials_table(measures: Iterable[TaskMeasure]) -> ExportTable:
 
 def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
     """The table of evaluations of tasks that measure that."""
+    measures = tuple(measures)
     return ExportTable(
         "evaluations",
-        "A row a measurement on the test set, of the versions that led to the final model.",
+        "A row a measurement of a version that led to the final model.",
         (
             Column("time_s", "number", "When the model had this version, not when its evaluation was done."),
             Column("version", "integer", "Updates applied until then."),
-            *(Column(each.name, "number", f"{each.meaning} `nan`: not finite.".strip()) for each in measures),
+            *(
+                Column(each.name, "number", f"On the test part. {each.meaning} `nan`: not finite.".replace("  ", " "))
+                for each in measures
+            ),
             Column("final", "yes or no", "Whether the evaluation is of the last model."),
             Column("ingress_bytes", "integer", "Up: payload of all pushes until this version."),
             Column("bits", "integer", "Bits that the algorithm needs for these pushes, without encoding or framing."),
@@ -188,11 +212,40 @@ def _evaluations_table(measures: Iterable[TaskMeasure]) -> ExportTable:
             Column(
                 "traffic_bytes", "number", "Up and down together. `nan`, here and above: not known, or shards train."
             ),
+            *(
+                Column(f"validation_{each.name}", "number", "The same on the validation part; `nan`: there is none.")
+                for each in measures
+            ),
         ),
         _evaluations,
     )
 
 
+def _clients_table(measures: Iterable[TaskMeasure]) -> ExportTable:
+    """The table of what was measured client by client."""
+    return ExportTable(
+        "clients",
+        "A row a client of each version that was measured client by client (`evaluation.by_client`).",
+        (
+            Column("version", "integer", "Updates applied until then."),
+            Column("client", "text", "Name of the client, as the data has it."),
+            Column("part", "text", "Part of the data that it was measured on: test or validation."),
+            Column("examples", "integer", "Examples of the client in that part."),
+            Column("seen", "yes or no", "Whether anybody trains on examples of the client."),
+            *(
+                column
+                for each in measures
+                for column in (
+                    Column(each.name, "number", "Value on the client's examples; `nan`: these give none."),
+                    Column(f"tuned_{each.name}", "number", "After fine-tuning on its own; `nan`: there is none."),
+                )
+            ),
+        ),
+        _clients,
+    )
+
+
+CLIENTS = _clients_table(all_declared())
 TRIALS, EVALUATIONS = _trials_table(all_declared()), _evaluations_table(all_declared())
 UPDATES = ExportTable(
     "updates",
@@ -374,7 +427,8 @@ EXCHANGES = ExportTable(
     of_shards=True,
 )
 TABLES = (
-    TRIALS, EVALUATIONS, UPDATES, NODES, FAULTS, PHASES, LINKS, HOSTS, ACCOUNTING, STEPS, MODULE_LOSSES, EXCHANGES
+    TRIALS, EVALUATIONS, CLIENTS, UPDATES, NODES, FAULTS, PHASES, LINKS, HOSTS, ACCOUNTING, STEPS, MODULE_LOSSES,
+    EXCHANGES,
 )  # fmt: skip
 
 
@@ -389,4 +443,5 @@ def of_run(table: ExportTable, run: Run) -> ExportTable:
     """A table with the columns that this run has."""
     if table is TRIALS:
         return _trials_table(_measures(run))
-    return _evaluations_table(_measures(run)) if table is EVALUATIONS else table
+    made = {id(EVALUATIONS): _evaluations_table, id(CLIENTS): _clients_table}.get(id(table))
+    return made(_measures(run)) if made else table

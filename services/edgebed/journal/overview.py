@@ -29,6 +29,7 @@ class TrialFigures(msgspec.Struct, frozen=True, kw_only=True):
     trial: str
     measures: tuple[TaskMeasure, ...] = ()
     best: dict[str, float | None] = {}
+    final: dict[str, float | None] = {}
     time_s: float | None = None
     server: ServerMeasures | None = None
     shards: ShardMeasures | None = None
@@ -40,8 +41,12 @@ class TrialFigures(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def best_text(self) -> str:
-        """The best value of the headline, as people read it."""
-        return self.measures[0].text(self.best_value) if self.measures else UNMEASURED
+        """The best value of the headline, as people read it; with the last model's where that is far from it."""
+        if not self.measures:
+            return UNMEASURED
+        headline, best, final = self.measures[0], self.best_value, self.final.get(self.measures[0].name)
+        fell = best is not None and final is not None and headline.has_fallen(best, final)
+        return headline.text(best) + (f", final {headline.text(final)}" if fell else "")
 
     @property
     def passed_bytes(self) -> int | None:

@@ -25,6 +25,9 @@ from edgebed.core.measures.task import TaskMeasure
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.seen_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
+from edgebed.journal.columns.clients import NONE, ClientEvaluations, client_evaluations
+from edgebed.journal.columns.evaluations import Evaluations, evaluations_of
+from edgebed.journal.columns.updates import Updates
 from edgebed.journal.folds import Counters, Fold, Timeline, on, total
 from edgebed.journal.journal import not_a_line, read_journal
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence, divergence_of
@@ -32,122 +35,17 @@ from edgebed.journal.series_faults import Faults, TimedFault
 from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, Steps
 from edgebed.journal.verdict.sightings import Sighting, Sightings
 from edgebed.journal.verdict.training_usage import TrainingUsage
-from edgebed.learning.objectives.registry import declared
 
-SERVER = "server"
+SERVER, EVALUATOR = "server", "evaluator"
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _COPIED = ("incarnation", "step", "version", "base", "staleness", "entries", "bits", "bytes", "loss")
 """Fields of `Updates` that the record has as they are."""
 _copied = attrgetter(*_COPIED)
 _KEPT = (
-    records.Node, records.Evaluated, records.Diverged, records.Note, records.Restored, records.HostLoad, records.Left,
+    records.Node, records.Evaluated, records.Clients, records.Diverged, records.Note, records.Restored,
+    records.HostLoad, records.Left,
 )  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Updates:
-    """The U updates the server applied, in order; every array has shape (U,)."""
-
-    t: Floats
-    """Seconds since the trial began."""
-    worker: Ints
-    """Index into `Series.workers`."""
-    incarnation: Ints
-    step: Ints
-    """The worker's own count of its pushes, from 0."""
-    version: Ints
-    """The model's version after the update."""
-    base: Ints
-    staleness: Ints
-    """Updates applied between the worker's pull and this push."""
-    entries: Ints
-    bits: Ints
-    bytes: Ints
-    """Payload of the push, in bytes."""
-    loss: Floats
-    """The worker's mini-batch loss; NaN where training diverged."""
-    ingress_bytes: Ints
-    """Payload of this push and all before it, with those that were lost with a server: what went up."""
-    egress_bytes: Floats
-    """Payload of the models sent to workers before this update was applied, with the answers to pushes that were lost
-    with a server: what went down. The answer to this push is not among it. NaN: not known."""
-
-    def __len__(self) -> int:
-        """Number of updates, U."""
-        return len(self.t)
-
-    @property
-    def traffic_bytes(self) -> Floats:
-        """Payload up and down together, in bytes; NaN: not known."""
-        return self.ingress_bytes + self.egress_bytes
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Evaluations:
-    """The E measurements on the test set, in order; every array has shape (E,)."""
-
-    t: Floats
-    """When the model reached this version, not when its evaluation was done."""
-    version: Ints
-    measured: dict[str, Floats]
-    """The values of each of the task's measures, by name."""
-    final: NDArray[np.bool_]
-    ingress_bytes: Ints
-    """Payload of all pushes that made this version: what went up."""
-    egress_bytes: Floats
-    """Payload of the models that the server had handed out to workers before it applied the last of these pushes: what
-    went down for this version. Of a round, all models that its workers began with; of an asynchronous method, those of
-    all workers, with those whose answers are still to come. The final evaluation has those of the whole trial: workers
-    are sent the final model as well, which is of no use to training, and was paid for. NaN: not known."""
-    bits: Ints
-    """Bits that the algorithm needs for these pushes, without encoding or framing."""
-    measures: tuple[TaskMeasure, ...]
-    """What the task measures, the headline first."""
-
-    def __len__(self) -> int:
-        """Number of evaluations, E."""
-        return len(self.t)
-
-    @property
-    def headline(self) -> TaskMeasure:
-        """The measure that results are told by."""
-        return self.measures[0]
-
-    @property
-    def values(self) -> Floats:
-        """The values of the headline."""
-        return self.measured[self.headline.name]
-
-    @property
-    def traffic_bytes(self) -> Floats:
-        """Payload up and down together, in bytes; NaN: not known."""
-        return self.ingress_bytes + self.egress_bytes
-
-    @property
-    def final_value(self) -> float | None:
-        """The headline of the last model; None where the trial did not come to its final evaluation."""
-        return self.of_last_model().get(self.headline.name)
-
-    def at(self, places: NDArray[np.bool_]) -> Self:
-        """The evaluations at some places."""
-        chosen: dict[str, Any] = {
-            name: column[places] for name, column in vars(self).items() if isinstance(column, np.ndarray)
-        }
-        measured = {name: values[places] for name, values in self.measured.items()}
-        return dataclasses.replace(self, **chosen, measured=measured)
-
-    def of_last_model(self) -> dict[str, float]:
-        """What was measured of the last model; empty where the trial did not come to its final evaluation."""
-        return {name: float(values[self.final][-1]) for name, values in self.measured.items() if self.final.any()}
-
-    def last(self) -> dict[str, float]:
-        """What was measured last; empty without any evaluation."""
-        return {name: float(values[-1]) for name, values in self.measured.items() if len(self)}
-
-    def best(self) -> dict[str, float]:
-        """The best value of each measure; empty without any evaluation."""
-        return {each.name: each.best(self.measured[each.name].tolist()) for each in self.measures if len(self)}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -217,6 +115,8 @@ class Series:
     """Names of the workers whose updates were applied, in order of their first update."""
     updates: Updates
     evaluations: Evaluations
+    clients: ClientEvaluations = NONE
+    """What was measured client by client."""
     server: ServerSeries = dataclasses.field(default_factory=ServerSeries)
     shards: ShardSeries = dataclasses.field(default_factory=ShardSeries)
     nodes: tuple[tuple[float, records.Node], ...] = ()
@@ -435,7 +335,7 @@ class _Builder(Fold):
         updates = Updates(**{name: np.array(column) for name, column in self.columns.items()})
         shard_steps = self.steps.surviving()
         sent_bytes = self._sent_bytes()
-        evaluations = _evaluations(self._kept_evaluations(updates), updates, sent_bytes, self.measures)
+        evaluations = evaluations_of(self._kept_evaluations(updates), updates, sent_bytes, self.measures)
         workers, kept = tuple(self.workers), self.kept
         last_t = max(0.0, self.timeline.since_began(self.last_t))
         end_s = _trained_s(last_t if self.finished_t is None else self.finished_t, updates.t, self.stop_time_s)
@@ -451,6 +351,7 @@ class _Builder(Fold):
             workers=workers,
             updates=updates,
             evaluations=evaluations,
+            clients=self._clients(evaluations),
             server=ServerSeries(
                 ingress_bytes=self.ingress_bytes,
                 egress_bytes=sent_bytes,
@@ -504,6 +405,14 @@ class _Builder(Fold):
             cut=cut,
         )
 
+    def _clients(self, evaluations: Evaluations) -> ClientEvaluations:
+        """What the evaluator measured client by client, of versions that led to the final model; or workers did."""
+        told = self.kept[records.Clients]
+        by_evaluator = [record for _, node, record in told if node == EVALUATOR]
+        if by_evaluator:
+            return client_evaluations(by_evaluator, evaluations.version.tolist())
+        return client_evaluations([record for _, _, record in told], None)
+
     def _sent_bytes(self) -> int | None:
         """Bytes of the models that the server reports as sent; a killed one reported them before its last updates."""
         if self.steps.resumed or not self.traffic:
@@ -549,27 +458,3 @@ def _update_of(made: ModelStep) -> records.Update:
         worker=made.shard, incarnation=0, step=made.step, version=made.step + 1, base=made.step, staleness=0, entries=0,
         bits=0, bytes=0, loss=made.loss,
     )  # fmt: skip
-
-
-def _evaluations(
-    evaluated: list[records.Evaluated], updates: Updates, sent_bytes: int | None, measures: tuple[TaskMeasure, ...]
-) -> Evaluations:
-    measures = measures or declared({name: None for record in evaluated for name in record.measured})
-    measured = [record.measured for record in evaluated]
-    final = np.array([record.final for record in evaluated], dtype=np.bool_)
-    version = np.array([record.version for record in evaluated], dtype=np.int64)
-    reached = np.searchsorted(updates.version, version, side="right")
-    egress = np.concatenate([np.zeros(1), updates.egress_bytes])[reached]
-    return Evaluations(
-        t=np.concatenate([np.zeros(1), updates.t])[reached],
-        version=version,
-        measured={
-            each.name: np.array([values.get(each.name, math.nan) for values in measured], dtype=np.float64)
-            for each in measures
-        },
-        final=final,
-        ingress_bytes=np.concatenate([np.zeros(1, dtype=np.int64), updates.ingress_bytes])[reached],
-        egress_bytes=egress if sent_bytes is None else np.where(final, sent_bytes, egress),
-        bits=np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(updates.bits)])[reached],
-        measures=measures,
-    )

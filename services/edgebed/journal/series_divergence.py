@@ -6,17 +6,16 @@ evaluator's.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from edgebed.core.quantities import not_finite_text
 from edgebed.core.records import Diverged
+from edgebed.journal.columns.evaluations import Evaluations
+from edgebed.journal.columns.updates import Updates
 from edgebed.journal.series_steps import Steps
-
-if TYPE_CHECKING:
-    from edgebed.journal.series import Evaluations, Updates
 
 RAN_TO_END = frozenset(("completed", "diverged"))
 """Outcomes of trials that ran to their end."""
@@ -55,7 +54,7 @@ class _Candidate(NamedTuple):
 
 
 def divergence_of(
-    told: Told, updates: "Updates", workers: Sequence[str], evaluations: "Evaluations", steps: Steps
+    told: Told, updates: Updates, workers: Sequence[str], evaluations: Evaluations, steps: Steps
 ) -> tuple[Divergence | None, bool]:
     """What was not finite first, and whether the trial diverged: all losses may be finite even so."""
     losses = [*_of_updates(updates, workers, steps), *_of_evaluations(evaluations)]
@@ -64,7 +63,7 @@ def divergence_of(
     return (first.divergence if first else None), bool(losses)
 
 
-def _of_updates(updates: "Updates", workers: Sequence[str], steps: Steps) -> Iterator[_Candidate]:
+def _of_updates(updates: Updates, workers: Sequence[str], steps: Steps) -> Iterator[_Candidate]:
     """The first update whose loss is not finite; among shards' steps, of the losses that were reported."""
     if steps.last:
         made = steps.diverged()
@@ -78,8 +77,8 @@ def _of_updates(updates: "Updates", workers: Sequence[str], steps: Steps) -> Ite
         yield _Candidate(loss.update, 1, float(updates.t[k]), loss)
 
 
-def _of_evaluations(evaluations: "Evaluations") -> Iterator[_Candidate]:
-    for name, values in evaluations.measured.items():
+def _of_evaluations(evaluations: Evaluations) -> Iterator[_Candidate]:
+    for name, values in (*evaluations.measured.items(), *evaluations.validation.items()):
         for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
             version = int(evaluations.version[k])
             first = Divergence(update=version, node=EVALUATOR, step=version, what=name)
@@ -87,7 +86,7 @@ def _of_evaluations(evaluations: "Evaluations") -> Iterator[_Candidate]:
 
 
 def _said(
-    told: Told, updates: "Updates", workers: Sequence[str], evaluations: "Evaluations", steps: Steps
+    told: Told, updates: Updates, workers: Sequence[str], evaluations: Evaluations, steps: Steps
 ) -> Iterator[_Candidate]:
     """What nodes reported of updates and versions that led to the final model."""
     measured = set(evaluations.version.tolist())
@@ -103,7 +102,7 @@ def _said(
             yield _Candidate(update, rank, t, first)
 
 
-def _made(told: Told, updates: "Updates", workers: Sequence[str]) -> dict[tuple[str, int, int], int]:
+def _made(told: Told, updates: Updates, workers: Sequence[str]) -> dict[tuple[str, int, int], int]:
     """The versions that reported pushes made, by worker, incarnation and step; in one pass."""
     wanted = {(node, record.incarnation, record.step) for _, node, record in told}
     nodes = (workers[place] for place in updates.worker.tolist())

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.actions import BRINGS_BACK
+from edgebed.core.measures.clients import place_of
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import MEASURES, OF_TASK, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
 from edgebed.core.plan import Plan
@@ -20,6 +21,7 @@ from edgebed.core.quantities import VERDICTS
 from edgebed.core.records import ShardPhases, Traffic
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting
+from edgebed.journal.columns.clients import ClientSummary, client_summary
 from edgebed.journal.folds import total
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
@@ -73,11 +75,16 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
     measures: tuple[TaskMeasure, ...] = ()
     """What the task measures, the headline first."""
     final: Mapping[str, float | None] = msgspec.field(default_factory=dict)
-    """What was measured of the last model, by measure; empty where the trial ended before its final evaluation."""
+    """What was measured of the last model on the test part, by measure; empty without a final evaluation."""
     best: Mapping[str, float | None] = msgspec.field(default_factory=dict)
-    """The best single value of each measure; empty without an evaluation."""
+    """Each measure on the test part, of the version that was best by it, on the validation part where there is one;
+    empty without an evaluation."""
     last: Mapping[str, float | None] = msgspec.field(default_factory=dict)
-    """What was measured last, which is what is final in a trial that completed."""
+    """What was measured last on the test part, which is what is final in a trial that completed."""
+    validated: Mapping[str, float | None] = msgspec.field(default_factory=dict)
+    """The best value of each measure on the validation part; empty where there is none."""
+    clients: ClientSummary | None = None
+    """What was measured client by client; None: nothing was."""
     server: ServerMeasures | None = None
     """The numbers of workers that push to a parameter server; None where they have shards."""
     shards: ShardMeasures | None = None
@@ -119,6 +126,10 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
         if of in OF_TASK and measure not in MEASURES:
             measured: Mapping[str, float | None] = getattr(self, of)
             return measured.get(name)
+        if found := place_of(measure, self.measures):
+            part, statistic, of_task = found
+            spread = getattr(self.clients, part).get(of_task) if self.clients else None
+            return getattr(spread, statistic) if spread else None
         parts = {"all": self, "server": self.server, "shards": self.shards}
         value: float | None = getattr(parts[MEASURES[measure].family], measure, None)
         return value
@@ -200,6 +211,9 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
         final=evaluations.of_last_model(),
         best=evaluations.best(),
         last=evaluations.last(),
+        validated=evaluations.validated(),
+        chosen_version=evaluations.chosen_version(),
+        clients=client_summary(plan, series.clients),
         most_frequent_class=most[1] if (most := most_frequent_class(plan)) else None,
         last_version=int(evaluations.version[-1]) if len(evaluations) else None,
         diverged_at=first.update if first else None,

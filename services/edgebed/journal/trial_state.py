@@ -11,7 +11,7 @@ from collections import Counter
 import msgspec
 
 from edgebed.core import records
-from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.task import TEST, TaskMeasure
 from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.folds import Counters, Fold, Timeline, on
@@ -60,7 +60,9 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     updates_per_s: float | None = None
     """Updates a second, of the last few by the clock, also where time is virtual; None before there are two looks."""
     measured: dict[str, float] = {}
-    """What was measured last on the test set; empty before the first evaluation."""
+    """What was measured last, on the part `selects_by`; empty before the first evaluation."""
+    selects_by: str = TEST
+    """Part of the data that versions are chosen by."""
     headline: TaskMeasure | None = None
     """The measure of these that results are told by; None: no trial has begun."""
     ingress_bytes: int | None = 0
@@ -139,6 +141,7 @@ class TrialState(Fold):
             updates=self.updates,
             updates_per_s=max(0, updates) / span_s if span_s > 0.0 else None,
             measured=self.measured,
+            selects_by=self.plan.evaluator.selects_by,
             headline=self.plan.headline,
             ingress_bytes=self.ingress_bytes if self._pushes else None,
             nodes_up=sum(map(is_up, self.states.values())),
@@ -240,7 +243,7 @@ class TrialState(Fold):
 
     @on(records.Evaluated)
     def _evaluated(self, _: float, __: str, record: records.Evaluated) -> None:
-        self.measured = record.measured
+        self.measured = record.selecting
         self.phase = Phase.ENDING if record.final else self.phase
 
     @on(records.Node)

@@ -26,6 +26,7 @@ from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.inputs import batch_of
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.token_models import TOKEN_MODELS
+from edgebed.learning.network import plain_sum
 from edgebed.learning.objectives.objective import Batch, Objective, Supervised, called
 from edgebed.learning.objectives.registry import objective_of_task
 
@@ -268,7 +269,7 @@ def _sums_of(task: Task, model: torch.nn.Module, objective: Objective, batch: Ba
     for key, pair in sums.items():
         try:
             total, weight = pair if isinstance(pair, tuple | list) else ()
-            found[key] = _plain(total), float(weight)
+            found[key] = plain_sum(total), float(weight)
         except (TypeError, ValueError, RuntimeError):
             raise ScenarioError(f"{name}: its sum '{key}' is {_kind(pair)}; give {PAIR}{at}") from None
     return found
@@ -329,10 +330,6 @@ def _doubled(batch: Batch) -> Batch:
         return torch.cat((given, given))
 
     return Batch(doubled(batch.inputs), doubled(batch.targets), 2 * batch.size)
-
-
-def _plain(total: Any) -> Any:
-    return np.asarray(total.detach().double().cpu() if isinstance(total, torch.Tensor) else total, np.float64)
 
 
 def _close(one: NDArray[np.float64] | float, other: NDArray[np.float64] | float) -> bool:

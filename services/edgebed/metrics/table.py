@@ -9,7 +9,7 @@ lag behind. The sum over a metric's labels always means something, and no label 
 from dataclasses import dataclass
 from typing import Literal
 
-from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.task import TEST, VALIDATION, TaskMeasure
 from edgebed.learning.objectives.registry import all_declared
 
 SERVER = "server"
@@ -63,11 +63,12 @@ _RUN = Label(name="run", examples=("quickstart/0001",))
 _TRIAL = Label(name="trial", examples=("adacomp",))
 _HOST = Label(name="host", examples=("lab-1",))
 """Empty where there is one host alone."""
-_SPLIT = Label(name="split", examples=("test",), closed=True)
+_SPLIT = Label(name="split", examples=(TEST, VALIDATION))
+"""Part of the data that the model was measured on."""
 
 
 def measured(measure: TaskMeasure) -> Metric:
-    """The metric of what a task measures on the test set."""
+    """The metric of what a task measures."""
     return Metric(
         name=measure.metric, type="gauge", unit="ratio" if measure.is_share else "", roles=(CONTROLLER,),
         help=f"{measure.meaning} Of the last evaluation; else NaN.".strip(),
@@ -208,7 +209,7 @@ WORKER_METRICS = (
     ),
     Metric(
         name="edgebed_evaluations_total", type="counter", unit="evaluations", roles=(EVALUATOR,),
-        help="Versions of the model measured on the test set.",
+        help="Versions of the model that were measured.",
     ),
 )  # fmt: skip
 

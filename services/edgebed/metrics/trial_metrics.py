@@ -8,6 +8,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
+from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import RESULTS, VERDICTS
 from edgebed.core.records import (
@@ -160,7 +161,7 @@ class TrialMetrics:
         self._families.clear(table.CONTROLLER_METRICS)
         for measure in plan.measures:
             self._families.add(table.measured(measure))
-        self._set_measured({})
+        self._set_measured({}, {})
         self._child("edgebed_model_version").set(0)
         self._child("edgebed_run_update_bytes_total").inc(applied_bytes)
         self._past_traffic = [past_traffic] if past_traffic else []
@@ -234,20 +235,22 @@ class TrialMetrics:
         self._child("edgebed_model_version").set(record.version)
 
     def _observe_evaluated(self, record: Evaluated) -> None:
-        self._set_measured(record.measured)
+        self._set_measured(record.measured, record.validation)
         if record.final:
             self._progress.measured_final()
 
-    def _set_measured(self, measured: Mapping[str, float]) -> None:
+    def _set_measured(self, test: Mapping[str, float], validation: Mapping[str, float]) -> None:
         """Tell each measure of the task, NaN where it is not known, and the headline."""
-        measures = self._progress.plan.measures
-        values = {each.name: measured.get(each.name, float("nan")) for each in measures}
-        for each in measures:
-            self._child(each.metric, "test").set(values[each.name])
-        headline = measures[0]
-        self._child("edgebed_model_headline", "test", headline.titled_unit, headline.better).set(
-            values[headline.name] * (100 if headline.is_share else 1)
-        )
+        plan = self._progress.plan
+        parts = {TEST: test, **({VALIDATION: validation} if plan.evaluator.num_validation else {})}
+        for split, measured in parts.items():
+            values = {each.name: measured.get(each.name, float("nan")) for each in plan.measures}
+            for each in plan.measures:
+                self._child(each.metric, split).set(values[each.name])
+            headline = plan.headline
+            self._child("edgebed_model_headline", split, headline.titled_unit, headline.better).set(
+                values[headline.name] * (100 if headline.is_share else 1)
+            )
 
     def _observe_unanswered(self, record: Unanswered) -> None:
         if record.step >= 0:

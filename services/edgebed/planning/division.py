@@ -73,13 +73,17 @@ def hold_out(data: DataSet, choice: HeldOut, seed: int) -> tuple[DataSet, tuple[
 
 
 def divide(
-    task: TaskSection, data: DataSet, labels: NDArray[np.integer], workers: Sequence[str], seed: int
+    task: TaskSection,
+    data: DataSet,
+    labels: NDArray[np.integer],
+    used: Positions,
+    workers: Sequence[str],
+    seed: int,
 ) -> Division:
-    """Cut the training examples, with their (N,) labels, into the parts of the workers.
+    """Cut the training examples that are used, with the (N,) labels of all, into the parts of the workers.
 
     ScenarioError if there is no such cut.
     """
-    used = used_of(data, task.fraction, seed)
     if task.split.kind == "by-client":
         return _by_client(task, data, used, workers, seed)
     cut = split(labels[used], len(workers), task.split.kind, task.split.parameter, seed)

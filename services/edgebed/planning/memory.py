@@ -20,7 +20,7 @@ from edgebed.algorithms.local_work.trial import LARGE, copies_held
 from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs, small_local_work_of
 from edgebed.core.console import say
 from edgebed.core.errors import Location, ScenarioError
-from edgebed.core.plan import Method, NodePlan, Plan, ServerPlan, Shard, Task, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, Method, NodePlan, Plan, ServerPlan, Shard, Task, WorkerPlan
 from edgebed.core.units import format_memory
 from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.data_set import DataSet
@@ -63,6 +63,7 @@ SELECTED_WORKER_COPIES = 6.0  # of the share that is sent: positions take 8 byte
 SELECTED_SERVER_COPIES = 8.0
 DENSE_SERVER_COPIES, DENSE_PEER_COPIES = 6.0, 1.25  # all workers may push at once
 SPARSE_SERVER_COPIES, SPARSE_PEER_COPIES = 4.5, 0.5  # the models of slow workers are on their way
+TUNING_COPIES = 3  # a client's own model, its gradient, and the next
 BACKUP_COPIES = 10  # weights and two moments, of the last backup and of the one that comes; and the model itself
 SHAPED_PEER_COPIES = 1.0  # a model may be on its way to every worker
 
@@ -116,14 +117,23 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, footprint: Footprint, con
     if node.role == "evaluator":
         copied = EVALUATOR_COPIES.bytes(model)
         batch = EVALUATION_CHUNK * evaluation_bytes(footprint)
+        if node.by_client and node.by_client.fine_tune:
+            copied += TUNING_COPIES * model
+            batch = max(batch, node.task.batch_size * gradient_bytes(footprint))
     else:
         assert isinstance(node, WorkerPlan)  # stores and modules serve shards
         copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
         copied += local_copies(node.method, node.task) * model
         batch = min(node.task.batch_size, node.num_examples) * gradient_bytes(footprint)
-    examples = examples_bytes(node.num_examples, data.train.input_bytes)
+    count = node.num_examples + (_beside_test(node) if isinstance(node, EvaluatorPlan) else 0)
+    examples = examples_bytes(count, data.train.input_bytes)
     kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
     return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
+
+
+def _beside_test(node: EvaluatorPlan) -> int:
+    """Examples that an evaluator has beside those of the test part."""
+    return node.num_validation + (sum(node.by_client.own) if node.by_client else 0)
 
 
 def gradient_bytes(footprint: Footprint) -> int:

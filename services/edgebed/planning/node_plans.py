@@ -28,6 +28,7 @@ from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.objectives.objective import Objective
 from edgebed.learning.objectives.registry import objective_of_task
+from edgebed.planning.by_client import ClientParts
 from edgebed.planning.sharding import Sharding
 from edgebed.scenario.hosts import place
 from edgebed.scenario.links import link_of
@@ -46,6 +47,8 @@ class NodePlanning:
     data: DataSet
     parts: Mapping[str, NDArray[np.int64]]
     """Positions of each worker's examples."""
+    validation: Examples | None
+    clients: ClientParts | None
     sharding: Sharding | None
     faults: tuple[FaultPlan, ...]
     seed: int
@@ -83,15 +86,17 @@ class NodePlanning:
         )
 
     def evaluator(self) -> EvaluatorPlan:
-        """The plan of the evaluator, which has the test set."""
+        """The plan of the evaluator, which has the parts that are held out."""
         every = self.trial.evaluation.every
         return EvaluatorPlan(
             **self._common(EVALUATOR, EVALUATOR, self.trial.evaluator),
             num_examples=len(self.data.test),
+            num_validation=0 if self.validation is None else len(self.validation),
             label_counts=self._label_counts(self.data.test),
             held_out=self.held_out,
             evaluate_every_updates=every.updates,
             evaluate_every_s=every.time_s,
+            by_client=self.clients.plan if self.clients else None,
         )
 
     def store(self) -> StorePlan:

@@ -18,6 +18,7 @@ from edgebed.algorithms.batches import Cut
 from edgebed.algorithms.registry import local_work_of, rule_of, sees_inputs
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
 from edgebed.core.imports import begins, is_import_path, own_folders, reason
+from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, FaultPlan, NodePlan, Part, Plan, Task, TensorLayout
 from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.planned.hosts import HostPlan
@@ -25,9 +26,11 @@ from edgebed.core.quantities import count_text, first_text
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.data_sets.registry import DATA_SETS, load_data
+from edgebed.learning.data_sets.validation import set_apart
 from edgebed.learning.models import examined
 from edgebed.learning.objectives.objective import Objective
 from edgebed.learning.objectives.registry import objective_of, objective_of_task
+from edgebed.planning.by_client import ClientParts, client_parts
 from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.division import Division, divide, hold_out, used_of
 from edgebed.planning.layer_costs import counted, measured
@@ -61,10 +64,21 @@ class PlannedTrial:
     """Workers of the fleet that are no nodes, since they have too few examples."""
     clients_left_out: tuple[int, ...] = ()
     """Numbers of the clients that are on no worker for the same reason."""
+    validation: Examples | None = None
+    """The validation part; None: the task has none."""
+    clients: ClientParts | None = None
+    """Whose examples models are measured on client by client; None: nobody's."""
+    num_kept: int = 0
+    """Clients that are too small for a validation part, and keep their examples for training."""
     partition: LayerPartition | None = None
     """How the model is cut, and the costs of that; None where each worker has the whole model."""
     warnings: tuple[str, ...] = ()
     """What the scenario asks for and options have made impossible (contradictions.py)."""
+
+    @property
+    def measured(self) -> dict[str, Examples]:
+        """The parts of the data that the evaluator measures the model on."""
+        return _measured(self.data, self.validation)
 
     def examples(self, node: NodePlan) -> Examples:
         """The examples that a node needs; of some the targets alone.
@@ -113,7 +127,8 @@ class _Planner:
     def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTrial:
         data, held_out = self._data(name, trial.task)
         task = self._task(name, trial, data)
-        division = self._divided(name, trial, data)
+        used, validation, num_kept = self._set_apart(name, trial.task, data)
+        division = self._divided(name, trial, data, used)
         parts = division.parts
         self._check_parts(name, trial, data, parts)
         self._try_smallest(name, trial, task, division, data)
@@ -121,9 +136,14 @@ class _Planner:
         sharding = self._shard(name, trial, task, next(iter(parts.values())), data) if trial.sharding else None
         planned_faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed, trial.stop.time))
         faults = tuple(fault for fault in planned_faults if fault.node not in division.workers_left_out)
+        measured = _measured(data, validation)
+        clients = None
+        if trial.evaluation.by_client:
+            with self._locating(name, "evaluation.by_client", "task.data"):
+                clients = client_parts(trial.evaluation.by_client, data, measured, [*parts.values()])
         planned_nodes = NodePlanning(
-            trial=trial, task=task, data=data, parts=parts, sharding=sharding, faults=faults, seed=self.scenario.seed,
-            trace=trace, held_out=held_out,
+            trial=trial, task=task, data=data, parts=parts, validation=validation, clients=clients, sharding=sharding,
+            faults=faults, seed=self.scenario.seed, trace=trace, held_out=held_out,
         )  # fmt: skip
         plan = Plan(
             scenario=self.scenario.name,
@@ -166,6 +186,9 @@ class _Planner:
             plan=with_deadlines(plan, trial.deadlines, step_s),
             data=data,
             parts=parts,
+            validation=validation,
+            clients=clients,
+            num_kept=num_kept,
             workers_left_out=division.workers_left_out,
             clients_left_out=division.clients_left_out,
             partition=sharding.partition if sharding else None,
@@ -323,17 +346,34 @@ class _Planner:
                 )
         return self.counted[key]
 
-    def _divided(self, name: str, trial: TrialSection, data: DataSet) -> Division:
-        """The parts of the workers; all shards have all examples that are used."""
+    def _set_apart(self, name: str, task: TaskSection, data: DataSet) -> tuple[NDArray[np.int64], Examples | None, int]:
+        """The positions of the examples to train on, the validation part, and how many clients have none of it."""
+        seed = self.scenario.seed
+        used = used_of(data, task.fraction, seed)
+        if task.validation is None:
+            return used, None, 0
+        if task.validation.share is None:
+            if data.validation is None:
+                place = self.scenario.cause(name, "task.validation", "task.data")
+                raise ScenarioError(place.problem(f"{data.name} has no validation part of its own; give a share: 10%"))
+            return used, data.validation, 0
+        apart = set_apart(used, data.train.clients, task.validation.share, seed)
+        if not len(apart.validation):
+            place = self.scenario.cause(name, "task.validation", "task.fraction")
+            few = "no client has enough examples" if data.train.clients is not None else "there are too few examples"
+            raise ScenarioError(place.problem(f"{few} to hold that share of them out; give a larger share"))
+        return apart.training, data.train.take(apart.validation), apart.kept
+
+    def _divided(self, name: str, trial: TrialSection, data: DataSet, used: NDArray[np.int64]) -> Division:
+        """The parts of the workers of the examples that are used; all shards have all of them."""
         seed = self.scenario.seed
         workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
         if trial.method.is_layerwise:
-            used = used_of(data, trial.task.fraction, seed)
             return Division(parts=dict.fromkeys(workers, used))
         with self._locating(
             name, "task.split", "task.objective", "task.held_out", "task.min_examples", *_shares(trial)
         ):
-            division = divide(trial.task, data, _labels(trial.task, data), workers, seed)
+            division = divide(trial.task, data, _labels(trial.task, data), used, workers, seed)
         if not division.parts:
             what, least = "client" if division.clients_left_out else "worker", trial.task.min_examples
             place = self.scenario.cause(name, "task.min_examples", "task.split", *_shares(trial))
@@ -382,6 +422,11 @@ class _Planner:
         except ScenarioError as error:
             place, key = self.scenario.cause(name, path, *others), path.rpartition(".")[2]
             raise ScenarioError(*(place.problem(text.removeprefix(f"{key}: ")) for text in error.problems)) from error
+
+
+def _measured(data: DataSet, validation: Examples | None) -> dict[str, Examples]:
+    """The parts of the data that models are measured on."""
+    return {TEST: data.test} | ({} if validation is None else {VALIDATION: validation})
 
 
 @functools.lru_cache(maxsize=100)

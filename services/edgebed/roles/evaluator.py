@@ -1,4 +1,4 @@
-"""The evaluator: measures the model on the test set at fixed versions, or at fixed times.
+"""The evaluator: measures the model at fixed versions, or at fixed times, on each part of the data that is held out.
 
 It asks the server for a version and gets the model the moment that version is reached, or at once where training has
 gone past it: the server has stored what is due and was not asked for yet, so that in every runtime what is measured
@@ -10,10 +10,13 @@ broken, or the server is elsewhere now, it asks again for what it waits for.
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import EvaluatorPlan
+from edgebed.core.planned.clients import ByClient
 from edgebed.core.recorded.record import LARGEST
 from edgebed.core.records import Diverged, Evaluated
 from edgebed.learning.objectives.registry import objective_of_task
+from edgebed.roles.clients import batched, clients_record
 from edgebed.roles.events import (
     Compute,
     Computed,
@@ -30,7 +33,7 @@ from edgebed.roles.events import (
     unexpected,
 )
 from edgebed.roles.finiteness import NotFinite, first_given
-from edgebed.roles.work import EvaluationJob, EvaluationResult
+from edgebed.roles.work import ClientsJob, ClientsResult, EvaluationJob, EvaluationResult
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
 from edgebed.wire.tensors import decode_dense
 
@@ -38,6 +41,8 @@ BACKLOG_S = 60.0
 """Time after the end of training in which versions are measured that had still to be."""
 BEYOND = LARGEST
 """A version that training never comes to, so that the final model is sent."""
+ROUNDING = 1e-9
+"""Share of an interval by which a time may be short of its end."""
 
 
 class Evaluator:
@@ -55,6 +60,8 @@ class Evaluator:
         """When the final model was there, or about to be; None: training goes on."""
         self.theta: NDArray[np.float32] | None = None
         """(n,) weights that are being measured."""
+        self.last_by_client = -1
+        """Interval in which a model was measured client by client last."""
         self.has_diverged = False
         """Whether a model measured something that is not finite, which has been reported."""
 
@@ -66,6 +73,8 @@ class Evaluator:
             return self._received(event, now)
         if isinstance(event, Computed) and isinstance(event.result, EvaluationResult):
             return self._evaluated(event.result, now)
+        if isinstance(event, Computed) and isinstance(event.result, ClientsResult):
+            return [Journal(clients_record(self.objective, event.result))]
         if isinstance(event, Connected):
             return self._ask_again(now)
         if isinstance(event, Woken):
@@ -81,7 +90,7 @@ class Evaluator:
                 return []  # it had asked again, and was answered twice
             self.asking = None
             self.theta = decode_dense(message.tensors[0], event.frames)
-            return [Compute(EvaluationJob(self.theta, message.version, message.final))]
+            return [*self._by_client(message), Compute(EvaluationJob(self.theta, message.version, message.final))]
         if isinstance(message, Finish):
             self.finished_s = now
             return self._pull(0, now) if self.idle else []
@@ -89,10 +98,32 @@ class Evaluator:
             return [EndNode(f"refused by {message.sender} ({message.code}): {message.reason}")]
         raise unexpected(self, event)
 
+    def _by_client(self, model: Model) -> list[Effect]:
+        """Measure the model client by client where that is due.
+
+        It is before it is measured as a whole, since the final evaluation is the last that is heard of.
+        """
+        plan, theta = self.plan.by_client, self.theta
+        if plan is None or theta is None or not self._is_due(plan, model):
+            return []
+        return [Compute(ClientsJob(theta, model.version, model.final, clients)) for clients in batched(plan.clients)]
+
+    def _is_due(self, plan: ByClient, model: Model) -> bool:
+        """Whether the model is the first at or beyond an interval's end; the final model is due in any case."""
+        if plan.every_updates is not None:
+            count = model.version // plan.every_updates
+        elif plan.every_s is not None:
+            count = int(self.asked_at_s / plan.every_s + ROUNDING)
+        else:
+            return model.final
+        last, self.last_by_client = self.last_by_client, count
+        return model.final or count > last
+
     def _diverged(self, result: EvaluationResult) -> list[Effect]:
         """Report what of the model is not finite, the first time that something measured is not."""
         theta, self.theta = self.theta, None
-        broken = [name for name, (total, _) in result.sums.items() if not np.isfinite(total).all()]
+        sums = (each for part in result.sums.values() for each in part.items())
+        broken = [name for name, (total, _) in sums if not np.isfinite(total).all()]
         if theta is None or self.has_diverged or not broken:
             return []
         self.has_diverged = True
@@ -100,7 +131,10 @@ class Evaluator:
         return [Journal(Diverged(step=result.version, what=what, tensor=tensor))]
 
     def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
-        record = Evaluated(version=result.version, measured=self.objective.measured(result.sums), final=result.final)
+        values = {part: self.objective.measured(sums) for part, sums in result.sums.items()}
+        record = Evaluated(
+            version=result.version, measured=values[TEST], validation=values.get(VALIDATION, {}), final=result.final
+        )
         effects: list[Effect] = [*self._diverged(result), Journal(record)]
         if result.final:
             return effects

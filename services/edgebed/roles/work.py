@@ -68,6 +68,16 @@ class EvaluationJob(msgspec.Struct, frozen=True, gc=False):
     final: bool
 
 
+class ClientsJob(msgspec.Struct, frozen=True, gc=False):
+    """Measure a model on the own examples of each of some clients."""
+
+    theta: NDArray[np.float32]
+    """(n,) weights of the model."""
+    version: int
+    final: bool
+    clients: tuple[int, ...]
+
+
 class ScoreJob(msgspec.Struct, frozen=True, gc=False):
     """Measure a model on a share of the node's data."""
 
@@ -80,8 +90,8 @@ class ScoreJob(msgspec.Struct, frozen=True, gc=False):
 class Scores(NamedTuple):
     """What was measured of a model on some examples."""
 
-    chunks: tuple[Sums, ...]
-    """Sums over chunks of the examples, in order."""
+    chunks: tuple[tuple[str, Sums], ...]
+    """Sums over chunks of the examples, in order, each with the part of the data that it belongs to."""
 
 
 class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
@@ -89,11 +99,24 @@ class EvaluationResult(msgspec.Struct, frozen=True, gc=False):
 
     version: int
     final: bool
-    sums: Sums
+    sums: dict[str, Sums]
+    """By part of the data."""
 
 
-Job = GradientJob | EvaluationJob | ScoreJob | ShardJob
-Result = GradientResult | EvaluationResult | Scores | ShardResult
+class ClientsResult(msgspec.Struct, frozen=True, gc=False):
+    """What was measured of a model client by client."""
+
+    version: int
+    final: bool
+    clients: tuple[int, ...]
+    sums: tuple[Sums, ...]
+    """The sums of each client, in the order of their numbers."""
+    tuned: tuple[Sums | None, ...]
+    """After its own fine-tuning; None: it has none."""
+
+
+Job = GradientJob | EvaluationJob | ClientsJob | ScoreJob | ShardJob
+Result = GradientResult | EvaluationResult | ClientsResult | Scores | ShardResult
 Steps = Generator[None, None, Result]
 """A job that stops after each step; at the end it returns its result."""
 
@@ -108,13 +131,18 @@ def evaluated(job: EvaluationJob, parts: Sequence[Scores]) -> EvaluationResult:
 
     OwnCodeError where a measure has no weight at all.
     """
-    sums = added([chunk for part in parts for chunk in part.chunks])
-    if empty := [name for name, (_, weight) in sums.items() if not weight]:
-        raise OwnCodeError(
-            f"no example of the test set has weight in {', '.join(empty)}, so there is no mean; `sums` of the "
-            "objective says for each sum of how many examples it is"
-        )
-    return EvaluationResult(job.version, job.final, sums)
+    chunks: dict[str, list[Sums]] = {}
+    for scores in parts:
+        for which, sums in scores.chunks:
+            chunks.setdefault(which, []).append(sums)
+    found = {which: added(each) for which, each in chunks.items()}
+    for which, sums in found.items():
+        if empty := [name for name, (_, weight) in sums.items() if not weight]:
+            raise OwnCodeError(
+                f"no example of the {which} part has weight in {', '.join(empty)}, so there is no mean; `sums` of the "
+                "objective says for each sum of how many examples it is"
+            )
+    return EvaluationResult(job.version, job.final, found)
 
 
 class TrainableModel(Protocol):
@@ -130,9 +158,31 @@ class TrainableModel(Protocol):
 class ScorableModel(Protocol):
     """A network bound to a node's data that is measured (learning/network.py)."""
 
-    def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[Sums, ...]:
-        """Sums over chunks of the k-th of n shares of the data."""
+    def score(self, theta: NDArray[np.float32], share: tuple[int, int]) -> tuple[tuple[str, Sums], ...]:
+        """Sums over chunks of the k-th of n shares of the data, each with its part."""
         ...
+
+
+class ClientModel(Protocol):
+    """A network bound to the own examples of clients (learning/client_network.py)."""
+
+    def measure(self, theta: NDArray[np.float32], client: int) -> Sums:
+        """Sums over the client's examples."""
+        ...
+
+    def tuned(self, theta: NDArray[np.float32], client: int) -> NDArray[np.float32] | None:
+        """(n,) weights after the client's own steps; None where it makes none."""
+        ...
+
+
+def by_client(job: ClientsJob, model: ClientModel) -> ClientsResult:
+    """Measure a model client by client, of each before and after its own fine-tuning."""
+    sums, tuned = list[Sums](), list[Sums | None]()
+    for client in job.clients:
+        sums.append(model.measure(job.theta, client))
+        own = model.tuned(job.theta, client)
+        tuned.append(None if own is None else model.measure(own, client))
+    return ClientsResult(job.version, job.final, job.clients, tuple(sums), tuple(tuned))
 
 
 class JobRunner(Protocol):
@@ -146,13 +196,18 @@ class JobRunner(Protocol):
 class EvaluatorWork:
     """An evaluator's work: measures models."""
 
-    def __init__(self, model: ScorableModel) -> None:
+    def __init__(self, model: ScorableModel, clients: ClientModel | None = None) -> None:
+        """`clients`: where models are measured client by client as well."""
         self.model = model
+        self.clients = clients
 
     def run(self, job: Job) -> Result:
         """Return the result of `job`; the same whenever and wherever it is run."""
         if isinstance(job, ScoreJob):
             return Scores(self.model.score(job.theta, job.share))
+        if isinstance(job, ClientsJob):
+            assert self.clients is not None
+            return by_client(job, self.clients)
         assert isinstance(job, EvaluationJob)
         return evaluated(job, [Scores(self.model.score(part.theta, part.share)) for part in shares(job, 1)])
 

@@ -208,7 +208,7 @@ class _Past(Fold):
     @on(records.Evaluated)
     def _evaluated(self, t: float, _: str, record: records.Evaluated) -> None:
         self.evaluated = self.timeline.since_began(t), record.version
-        self.measured = record.measured
+        self.measured = record.selecting
 
     @on(records.Fault)
     def _fault(self, _: float, __: str, record: records.Fault) -> None:

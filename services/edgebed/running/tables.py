@@ -17,13 +17,14 @@ def trials_html(title: str, trials: Iterable[TrialSummary]) -> str:
             each.trial,
             outcome_text(each),
             each.headline.text(each.final.get(each.headline.name)),
+            each.headline.text(each.best.get(each.headline.name)),
             number_text(each.updates),
             seconds_text(each.time_s),
             bytes_text(each.own.payload_bytes if each.own else None),
         )
         for each in trials
     ]
-    return table_html(title, ("trial", "outcome", words, "updates", "time", "payload"), rows)
+    return table_html(title, ("trial", "outcome", words, "best", "updates", "time", "payload"), rows)
 
 
 def table_html(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

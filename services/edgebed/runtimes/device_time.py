@@ -2,12 +2,12 @@
 
 from edgebed.core.plan import NodePlan
 from edgebed.roles.layerwise.shard_time import share_of
-from edgebed.roles.work import EvaluationJob, GradientJob, Job, ScoreJob
+from edgebed.roles.work import ClientsJob, EvaluationJob, GradientJob, Job, ScoreJob
 
 
 def computing_s(plan: NodePlan, job: Job, cpus: float | None) -> float:
     """Seconds that the gradients of `job`, or its part of one, take on the node's device with that cap."""
-    if isinstance(job, EvaluationJob | ScoreJob):
+    if isinstance(job, EvaluationJob | ScoreJob | ClientsJob):
         return 0.0
     taken_s = _gradients_s(plan, job) if isinstance(job, GradientJob) else share_of(job, plan) * plan.gradient_s
     return taken_s / _speed(plan, cpus)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.core.imports import search
+from edgebed.core.measures.task import TEST, TRAIN, VALIDATION
 from edgebed.core.plan import EvaluatorPlan, ModulesPlan, NodePlan, ServerPlan, StorePlan, Task, WorkerPlan
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.roles.evaluator import Evaluator
@@ -75,17 +76,20 @@ def work_of(
     examples: Callable[[], Examples],
     constants: NDArray[Any] | None,
     network: Callable[[], Any],
+    clients: Callable[[Any], Any] = lambda _: None,
     clock: Callable[[], float] = lambda: 0.0,
     device: str = "cpu",
 ) -> JobRunner | None:
     """Who does a node's jobs by its role, None where it has none.
 
-    `examples` are those of a shard, `network` is the model bound to a worker's or evaluator's data;
+    `examples` are those of a shard, `network` is the model bound to a worker's or evaluator's data, `clients` that
+    network bound to those of clients;
     torch computes what shards have to compute on `device`.
     """
     match plan:
         case EvaluatorPlan():
-            return EvaluatorWork(network())
+            bound = network()
+            return EvaluatorWork(bound, clients(bound) if plan.by_client else None)
         case WorkerPlan(shard=None):
             return Work(plan, network(), clock)
         case WorkerPlan() | ModulesPlan():
@@ -107,10 +111,27 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
     def network() -> Any:
         from edgebed.learning.network import Network  # torch, which a server is without
 
-        return Network(task, Examples.of_named(arrays), arrays.get("constants"))
+        parts = {which: Examples.of_named(arrays, which) for which in _parts_of(plan)}
+        return Network(task, parts, arrays.get("constants"))
 
-    work = work_of(plan, lambda: Examples.of_named(arrays), arrays.get("constants"), network, time.perf_counter)
+    def clients(bound: Any) -> Any:
+        from edgebed.learning.client_network import ClientNetwork
+
+        assert isinstance(plan, EvaluatorPlan)
+        assert plan.by_client
+        own = Examples.of_named(arrays, TRAIN) if plan.by_client.fine_tune else None
+        return ClientNetwork(bound, plan.by_client, plan.seed, Examples.of_named(arrays, plan.by_client.part), own)
+
+    own = functools.partial(Examples.of_named, arrays, TRAIN)
+    work = work_of(plan, own, arrays.get("constants"), network, clients, time.perf_counter)
     return heart_of(configure, plan, server_start, own_frames), work
+
+
+def _parts_of(plan: NodePlan) -> tuple[str, ...]:
+    """The parts of the data that a node has."""
+    if not isinstance(plan, EvaluatorPlan):
+        return (TRAIN,)
+    return (TEST, VALIDATION) if plan.num_validation else (TEST,)
 
 
 def shard_work(

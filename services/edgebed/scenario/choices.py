@@ -1,4 +1,4 @@
-"""Values with more than one form, or with limits: a waiting time, a split, an interval, a bound.
+"""Values with more than one form, or with limits: a waiting time, a split, a validation part, an interval, a bound.
 
 For each a frozen value, a reader from what YAML gives (ValueError says what is allowed), and a writer back to it.
 """
@@ -17,9 +17,11 @@ from edgebed.scenario.mistakes.problems import NotAllowedError, show
 WAITING_FORM = "a duration, {uniform: [0s, 200ms]} or {exponential: 100ms}"
 SPLIT_FORM = "iid, by-client, {dirichlet: 0.5} or {by-label: 2}"
 HELD_OUT_FORM = "a number of clients, or a list of their names"
+VALIDATION_FORM = "a share of the training examples, e.g. 10%, or own, the data set's own part"
 EVERY_FORM = "a number of updates, e.g. 200 updates, or a duration, e.g. 5s"
 COMPARISONS = (">=", "<=", "==", "!=", ">", "<")
 CPUS_MIN = 0.01  # the least that the kernel holds: a millisecond of each 100
+CPUS_MAX = 10_000.0  # more than any machine has, and less than the kernel refuses
 INTERVAL_MIN_S = 0.001  # virtual time, too, goes from one interval to the next
 
 
@@ -30,6 +32,14 @@ class Split:
     kind: Literal["iid", "by-client", "dirichlet", "by-label"] = "iid"
     parameter: float | None = None
     """dirichlet: alpha; by-label: labels per worker."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Where the validation part comes from: a share of the training examples, or the data set's own part."""
+
+    share: float | None = None
+    """None: it is the data set's own."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,28 @@ def read_held_out(given: object) -> HeldOut:
 def write_held_out(held_out: HeldOut) -> Any:
     """Return the form that `read_held_out` reads."""
     return list(held_out.names) or held_out.count
+
+
+def read_validation(given: object) -> Validation:
+    """Read where the validation part comes from; a share is above 0 and below 1."""
+    if given == "own":
+        return Validation()
+    if isinstance(given, str) and re.fullmatch(units.PERCENTAGE_PATTERN, given):
+        share = units.parse_percentage(given)
+    elif isinstance(given, int | float) and not isinstance(given, bool):
+        share = float(given)
+    else:
+        raise ValueError(f"not a validation part: {show(given)} ({VALIDATION_FORM})")
+    if not 0.0 < share < 1.0:
+        raise ValueError(
+            f"a share of the training examples is above 0 and below 100 %, not {given} ({VALIDATION_FORM})"
+        )
+    return Validation(share)
+
+
+def write_validation(validation: Validation) -> str | float:
+    """Return the form that `read_validation` reads."""
+    return "own" if validation.share is None else validation.share
 
 
 def read_interval(given: object) -> Interval:

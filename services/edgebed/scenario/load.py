@@ -260,7 +260,7 @@ def _apply_sets(document: _Document, sets: Sequence[str]) -> None:
 def _set_sweep(node: SourceNode | None, keys: tuple[str, ...], leaf: SourceNode) -> SourceNode:
     """The section with an option's value in it; the dots behind `sweep.over` are those of an axis."""
     inner = keys[1:] if keys[1:2] != ("over",) or len(keys) == 2 else ("over", ".".join(keys[2:]))
-    return overrides.merge(node or sweep_section.empty(leaf.place), overrides.nest(leaf, inner))
+    return overrides.merge(node or sweep_section.empty(leaf.place), overrides.nest(leaf, inner), (SWEEP,))
 
 
 def _check_header(document: _Document) -> Header | None:

@@ -1,10 +1,10 @@
 """Merging: a variant into the scenario, and `--set` options into everything.
 
 Mappings merge key by key, and into a list by the places of its entries; anything else replaces what was there, and
-`null` takes a key away. Two exceptions: values with several forms (`task.split`, `waiting`) are replaced as a whole,
-and a method that names another preset, or a part with another name, brings nothing of the old one along. Options that
-name presets or parts are therefore laid first: the order in which options are given decides only between two that set
-the same key.
+`null` takes a key away, a section also where there is none. Two exceptions: values with several forms (`task.split`,
+`waiting`) are replaced as a whole, and a method that names another preset, or a part with another name, brings nothing
+of the old one along. Options that name presets or parts are therefore laid first: the order in which options are given
+decides only between two that set the same key.
 """
 
 import functools
@@ -86,10 +86,10 @@ def merge(base: SourceNode, over: SourceNode, path: tuple[str, ...] = ()) -> Sou
         return over
     merged: dict[str, SourceNode] = dict(base.value)
     for key, child in over.items():
-        if key not in merged:
+        if child.value is None and (key in merged or not path):  # whole sections are known by their names
+            merged.pop(key, None)
+        elif key not in merged:
             merged[key] = child
-        elif child.value is None:
-            del merged[key]
         else:
             merged[key] = merge(merged[key], child, (*path, key))
     return base._replace(value=merged)

@@ -26,13 +26,15 @@ from pydantic import (
 
 from edgebed.core import imports, units
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
+from edgebed.core.measures.clients import of_clients
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import all_measures
 from edgebed.core.plan import Durability, Method, NonFinite, Part, Security, Waiting
 from edgebed.learning.objectives.classification import Classification
 from edgebed.learning.objectives.registry import objective_of
 from edgebed.scenario import choices
-from edgebed.scenario.choices import CPUS_MIN, HeldOut, Interval, Split
+from edgebed.scenario.by_client import ByClientSection, Every, interval_problem, whole_form
+from edgebed.scenario.choices import CPUS_MAX, CPUS_MIN, HeldOut, Interval, Split, Validation
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import Expectations, LevelSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
@@ -128,15 +130,16 @@ HeldOutChoice = Annotated[
     PlainSerializer(choices.write_held_out, when_used="json"),
     WithJsonSchema(_HELD_OUT),
 ]
-Every = Annotated[
-    Interval,
-    PlainValidator(choices.read_interval),
-    PlainSerializer(choices.write_interval, return_type=str, when_used="json"),
+ValidationChoice = Annotated[
+    Validation,
+    PlainValidator(choices.read_validation),
+    PlainSerializer(choices.write_validation, when_used="json"),
     WithJsonSchema(
         {
             "anyOf": [
-                {"type": "string", "title": "updates", "pattern": "^[0-9]+ updates?$", "examples": ["200 updates"]},
-                _DURATION,
+                {"type": "string", "title": "share", "pattern": units.PERCENTAGE_PATTERN, "examples": ["10%"]},
+                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                {"type": "string", "enum": ["own"]},
             ]
         }
     ),
@@ -200,6 +203,10 @@ class TaskSection(Section):
     seed, or a list of their names."""
     min_examples: int = Field(default=1, ge=1)
     """Training examples below which a client, or without `by-client` a worker, is left out of the trial."""
+    validation: ValidationChoice | None = None
+    """The part that stopping, the best version, sweeps and comparisons look at: a share of the training examples, drawn
+    by the seed within each client, e.g. `10%`; or `own`, the data set's own. The test part is then only reported. They
+    look at the test part if left out."""
     model: ModelName
     """A built-in model, or your own: a function that returns a `torch.nn.Module`, found beside the scenario file."""
     width: int | None = Field(default=None, ge=1)
@@ -241,7 +248,7 @@ class TaskSection(Section):
 class Caps(Section):
     """What a node may use of the machine."""
 
-    cpus: float | None = Field(default=None, ge=CPUS_MIN)
+    cpus: float | None = Field(default=None, ge=CPUS_MIN, le=CPUS_MAX)
     """CPU cap in cores, e.g. 0.5, and 0.01 at least, which is the least that the kernel holds; no cap if left out."""
     memory: Memory | None = None
     """Memory cap; none if left out."""
@@ -309,7 +316,7 @@ class ServingSection(LinkSection, Caps):
 
 
 class Evaluation(Section):
-    """How often the model is measured on the test set.
+    """How often the model is measured, on the test part and on the validation part where there is one.
 
     In the simulation evaluations take no time and happen at every interval exactly; live, versions that are due wait
     for an evaluator that is slower than training, and what is skipped all the same is said (see verdict.md).
@@ -317,6 +324,20 @@ class Evaluation(Section):
 
     every: Every = Interval(updates=200)
     """Interval in updates or time; the last model is always measured."""
+    by_client: ByClientSection | None = None
+    """The model on each client's own held-out examples, for data that says whose they are: `final`, an interval, or a
+    mapping. Nothing is measured by client if left out."""
+
+    @field_validator("by_client", mode="before")
+    @classmethod
+    def _short(cls, given: object) -> object:
+        return whole_form(given)
+
+    @model_validator(mode="after")
+    def _is_multiple(self) -> Self:
+        if problem := interval_problem(self.by_client, self.every):
+            raise Problems([Problem(("by_client", "every"), problem)])
+        return self
 
 
 class StopSection(LevelSection):
@@ -376,7 +397,7 @@ class TrialSection(Section):
     server: ServerSection = ServerSection()
     """Caps and link of the parameter server."""
     evaluator: EvaluatorSection = EvaluatorSection()
-    """Caps of the evaluator, which measures the model on the test set. It has no link: watching is not traffic."""
+    """Caps of the evaluator, which measures the model. It has no link: watching is not traffic."""
     evaluation: Evaluation = Evaluation()
     """How often the model is measured."""
     hosts: dict[HostName, HostSection] = Field(default={})
@@ -434,7 +455,9 @@ class TrialSection(Section):
             raise Problems([Problem(("task", "objective"), str(error))]) from None
         measures = self.measures
         of_stop = (problem.under("stop") for problem in self.stop.level_problems(measures))
-        of_expect = (problem.under("expect") for problem in self.expect.problems(all_measures(measures)))
+        of_expect = (
+            problem.under("expect") for problem in self.expect.problems(all_measures(measures) | of_clients(measures))
+        )
         of_hosts = (problem.under("hosts") for problem in host_problems(self.hosts, self.fleet))
         of_faults = repeat_problems(self.faults, self.roster, self.stop.time)
         if problems := [*of_stop, *of_expect, *shard_problems(self), *of_hosts, *of_faults]:

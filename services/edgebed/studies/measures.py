@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 import numpy as np
 
-from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.task import TEST, TaskMeasure
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import mean_of_text, percent_text
-from edgebed.journal.series import Evaluations, Floats
+from edgebed.journal.columns.evaluations import Evaluations
+from edgebed.journal.series import Floats
 
 LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
 """Values that are tried where the user names none to be reached, of measures that are good at 1."""
@@ -22,8 +23,6 @@ WINDOW = 3
 """Evaluations whose mean counts where no scenario says over how many: of many single ones one is lucky."""
 LEARNT_MIN = 0.5
 """Share of what the best of all trials learnt below which a trial does not decide to what level costs are told."""
-FALL_MIN = 0.05
-"""What a trial must have lost from its best evaluation to its last model to be said not to have stayed, as a share."""
 BELOW_MIN = 0.01
 """Share by which the last evaluations must be below a level that was reached: their scatter is mostly less."""
 ROUNDING = 1e-9
@@ -53,22 +52,25 @@ class Level(msgspec.Struct, frozen=True):
     value: float
     window: int = WINDOW
     """Evaluations whose mean must be as good."""
+    part: str = TEST
+    """Part of the data that it is reached on."""
     is_named: bool = False
     """Whether scenarios or the user ask for it; else it is the highest round one that all reached."""
 
     @property
     def text(self) -> str:
         """The level in words, e.g. `97 % accuracy in the mean of 3 evaluations`."""
-        return self.measure.level_told(self.value) + mean_of_text(self.window)
+        on = "" if self.part == TEST else f" on the {self.part} part"
+        return f"{self.measure.level_told(self.value)}{on}{mean_of_text(self.window)}"
 
 
 class Fall(msgspec.Struct, frozen=True, kw_only=True):
     """What a trial reached and did not keep."""
 
     best: float
-    """Value of its best evaluation."""
+    """Value of its best evaluation, on the test part."""
     final: float
-    """Value of its last model."""
+    """Value of its last model, on the test part."""
     measure: TaskMeasure
 
     @property
@@ -79,12 +81,19 @@ class Fall(msgspec.Struct, frozen=True, kw_only=True):
 
 def named_level(plans: Iterable[Plan]) -> Level | None:
     """What all these trials are to reach, or runs of their sweep; None where that differs."""
+    plans = list(plans)
     given = {(plan.stop_level or plan.sweep_level, plan.measures) for plan in plans}
     level, measures = given.pop() if len(given) == 1 else (None, ())
     if level is None:
         return None
     measure = next(each for each in measures if each.name == level.measure)
-    return Level(measure, level.value, level.window, is_named=True)
+    part = part_of(plan.evaluator.selects_by for plan in plans)
+    return Level(measure, level.value, level.window, part, is_named=True)
+
+
+def part_of(parts: Iterable[str]) -> str:
+    """The part of the data that choices look at, in words where trials differ in it."""
+    return " or ".join(sorted(set(parts), reverse=True)) or TEST
 
 
 def expected_values(plans: Sequence[Plan]) -> set[float]:
@@ -118,10 +127,11 @@ def level_told(
     learnt = [each for each, gain in zip(trials, gains, strict=True) if gain >= LEARNT_MIN * max(gains) > 0.0]
     bests = [best for each in learnt if (best := best_average(each, window)) is not None]
     levels = (*sorted(expected, key=measure.rank), *sorted(round_values(measure, bests), key=measure.rank))
+    part = part_of(each.selects_by for each in trials)
     for level in levels:
         costs = [reach(each, level, window) for each in learnt]
         if costs and all(cost and cost.updates for cost in costs):
-            return Level(measure, level, window, is_named=level in expected)
+            return Level(measure, level, window, part, is_named=level in expected)
     return None
 
 
@@ -161,7 +171,7 @@ def fall_of(evaluations: Evaluations, level: Level | None) -> Fall | None:
         and measure.gain(level.value, moving_average(evaluations.values, level.window)[-1]) > BELOW_MIN * whole
         and reach(evaluations, level.value, level.window) is not None
     )
-    is_worse = measure.gain(best, final) > FALL_MIN * whole
+    is_worse = measure.has_fallen(best, final)
     return Fall(best=best, final=final, measure=measure) if has_left or is_worse else None
 
 
@@ -180,10 +190,17 @@ def moving_average(values: Floats, window: int) -> Floats:
 
 
 def best_average(evaluations: Evaluations, window: int = 1, measure: TaskMeasure | None = None) -> float | None:
-    """The best moving average of a measure, else the headline, over whole windows (all, if fewer); None without any."""
+    """The best moving average of a measure, else the headline, over whole windows (all, if fewer); None without any.
+
+    It is that of the test part, over the evaluations whose mean was best on the part that versions are chosen by.
+    """
     measure = measure or evaluations.headline
-    averages = moving_average(evaluations.measured[measure.name], window)
-    return measure.best(averages[_first_whole(averages, window) :].tolist()) if len(averages) else None
+    if not len(evaluations):
+        return None
+    selecting = moving_average(evaluations.selecting[measure.name], window)
+    first = _first_whole(selecting, window)
+    place = first + measure.best_place(selecting[first:])
+    return float(moving_average(evaluations.measured[measure.name], window)[place])
 
 
 def reach(
@@ -191,12 +208,13 @@ def reach(
 ) -> CostToLevel | None:
     """What it took until the moving average of the measure over a whole window was as good as `value`; None: never.
 
-    So a value of the headline is reached exactly if there is a whole window and `best_average` of it is as good.
+    It is measured on the part that versions are chosen by. Without a validation part, a value of the headline is
+    reached exactly if there is a whole window and `best_average` of it is as good.
     """
     measure = measure or evaluations.headline
     if measure.name not in evaluations.measured:  # another task's
         return None
-    averages = moving_average(evaluations.measured[measure.name], window)
+    averages = moving_average(evaluations.selecting[measure.name], window)
     if len(averages) < window:
         return None
     first_whole = _first_whole(averages, window)

@@ -14,7 +14,7 @@ from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
-from edgebed.journal.series import Evaluations
+from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.summary import TrialSummary
 from edgebed.running.results import Trial
 
@@ -23,7 +23,11 @@ DTYPES = {"version": np.int64, "ingress_bytes": np.int64, "bits": np.int64, "fin
 Columns = dict[str, list[Any]]
 DIGITS = 8
 """Significant digits of what is measured and no share, which is a mean of single precision."""
-PASSED = tuple(field.name for field in dataclasses.fields(Evaluations) if field.name not in ("measured", "measures"))
+OF_VALIDATION = "validation/"
+"""What the names of columns of the validation part begin with."""
+PASSED = tuple(
+    field.name for field in dataclasses.fields(Evaluations) if field.name not in ("measured", "measures", "validation")
+)
 """Columns of evaluations beside what was measured."""
 
 
@@ -67,10 +71,11 @@ def _batches(plan: Plan, summary: TrialSummary) -> int | None:
 def columns_of(evaluations: Evaluations) -> Columns:
     """Evaluations as columns for JSON; what is not finite is None, and what is no share has DIGITS digits."""
     columns = {name: getattr(evaluations, name).tolist() for name in PASSED}
-    for measure in evaluations.measures:
-        values = evaluations.measured[measure.name].tolist()
-        rounded = [float(f"{value:.{DIGITS}g}") for value in values]
-        columns[measure.name] = values if measure.is_share else rounded
+    for prefix, part in (("", evaluations.measured), (OF_VALIDATION, evaluations.validation)):
+        for measure in evaluations.measures if part else ():
+            values = part[measure.name].tolist()
+            rounded = [float(f"{value:.{DIGITS}g}") for value in values]
+            columns[prefix + measure.name] = values if measure.is_share else rounded
     return {name: [_short(value) for value in column] for name, column in columns.items()}
 
 
@@ -83,7 +88,8 @@ def _short(value: Any) -> Any:
 
 def evaluations_of(columns: Columns, measures: tuple[TaskMeasure, ...]) -> Evaluations:
     """Evaluations from columns; EdgebedError where the columns are not those of evaluations."""
-    names = [*PASSED, *(measure.name for measure in measures)]
+    prefixes = ("", OF_VALIDATION) if any(name.startswith(OF_VALIDATION) for name in columns) else ("",)
+    names = [*PASSED, *(prefix + measure.name for prefix in prefixes for measure in measures)]
     if sorted(columns) != sorted(names) or len({len(column) for column in columns.values()}) != 1:
         raise EdgebedError(f"evaluations have the columns {', '.join(names)}, all of one length")
     try:
@@ -93,7 +99,9 @@ def evaluations_of(columns: Columns, measures: tuple[TaskMeasure, ...]) -> Evalu
             .astype(DTYPES.get(name, np.float64))
             for name in names
         }
-        measured = {measure.name: arrays.pop(measure.name) for measure in measures}
-        return Evaluations(**arrays, measured=measured, measures=measures)
+        measured, *others = (
+            {measure.name: arrays.pop(prefix + measure.name) for measure in measures} for prefix in prefixes
+        )
+        return Evaluations(**arrays, measured=measured, validation=others[0] if others else {}, measures=measures)
     except (TypeError, ValueError) as error:
         raise EdgebedError(f"evaluations are numbers: {error}") from error

@@ -165,7 +165,12 @@ def test_what_the_controller_says_is_said(edgebed, live):
         ("link set edge-0 --as-planned --uplink 1mbit", "error: link set: give what is to change (--uplink, "),
         ("link set edge-0 --uplink 1mbps", "error: --uplink: not a rate: '1mbps'"),
         ("link set edge-0 --loss 100%", "error: --loss: a link that loses all packets carries nothing"),
-        ("cpus edge-0 many", "error: cpus: 'many' is not a number of cores above 0, e.g. 0.5, nor 'as-planned'\n"),
+        (
+            "cpus edge-0 many",
+            "error: cpus: 'many' is not a number of cores from 0.01 to 10000, e.g. 0.5, nor 'as-planned'\n",
+        ),
+        ("cpus edge-0 0.001", "error: cpus: '0.001' is not a number of cores from 0.01 "),
+        ("cpus edge-0 1e9", "error: cpus: '1e9' is not a number of cores from 0.01 "),
         ("cpus edge-0 0", "error: cpus: '0' is not a number"),
         ("cpus edge-0 nan", "error: cpus: 'nan' is not a number"),
         ("kill edge-0 --run big", "error: no run 'big'; there are tiny/0001"),

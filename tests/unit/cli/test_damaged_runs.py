@@ -207,7 +207,7 @@ CHECKPOINTS = {
         "state: not what this aggregation remembers",
     ),
     "state of a kind": (saved(version=3, theta=theta(), state=theta(size=5)), "state: float32"),
-    "objects": (saved(version=3, theta=np.array([{}])), "Object arrays"),
+    "objects": (saved(version=3, theta=np.array([{}])), "it is no archive of arrays"),
     "nothing": (with_file("asgd/checkpoints/latest.npz", b""), "No data left"),
     "a pipe": (with_file("asgd/checkpoints/latest.npz", None), "it is no file"),
 }

@@ -99,11 +99,11 @@ def test_other_programs_get_what_a_person_reads(tmp_path, old, new, place, path,
 def test_a_mistake_that_only_the_data_shows_has_its_place_too(tmp_path):
     """What planning refuses is located as what the schema refuses is."""
     file = tmp_path / "s.yaml"
-    file.write_text(SCENARIO.replace("16", "5000"))
+    file.write_text(SCENARIO.replace("16", "16, split: { by-label: 20 }"))
 
     (problem,) = check(file).as_dict()["problems"]
 
-    assert (problem["line"], problem["column"], problem["path"]) == (2, 49, "task.batch_size")
+    assert (problem["line"], problem["column"], problem["path"]) == (2, 60, "task.split")
 
 
 def test_lines_break_at_words_and_go_on_indented():

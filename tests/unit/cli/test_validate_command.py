@@ -57,7 +57,6 @@ def validate(monkeypatch, capsys):
         ("small", "mynots:tiny", "2:30: task.model: mynots:tiny: there is no module 'mynots' in"),
         ("small", "mynets:wide", "2:30: task.model: mynets:wide: module 'mynets' has no 'wide'. It has: tiny"),
         ("digits", "mynets:wide", "2:15: task.data: mynets:wide: module 'mynets' has no 'wide'"),
-        ("batch_size: 16", "batch_size: 5000", "2:49: task.batch_size: a batch of 5000 is more than the 7"),
         ("batch_size: 16", "split: { by-label: 50 }", "task.split: "),
         ("count: 2", "count: 5000", "2:7: task: 5000 workers cannot share 1438 examples"),
     ],
@@ -112,7 +111,7 @@ def test_data_that_is_not_here_is_not_fetched_and_what_was_not_checked_is_said(
     monkeypatch.setenv("EDGEBED_DATA_DIR", str(tmp_path / "data"))
     path = written(SCENARIO.replace("digits", "mnist"))
     both = written(
-        SCENARIO + "variants: { a: { task: { data: cifar10 } }, b: { task: { batch_size: 5000 } } }\n", "", "b"
+        SCENARIO + "variants: { a: { task: { data: cifar10 } }, b: { task: { split: { by-label: 50 } } } }\n", "", "b"
     )
 
     code, out, err = validate(path)
@@ -125,7 +124,7 @@ def test_data_that_is_not_here_is_not_fetched_and_what_was_not_checked_is_said(
     assert validate(other)[1].endswith("edgebed plan says where to put heart\n")
     (row,) = json.loads(validate(path, "--json")[1])
     assert (row["valid"], row["absent"], row["problems"]) == (None, ["mnist"], [])
-    assert "batch of 5000" in check(both).problems[0]
+    assert "50 labels per worker" in check(both).problems[0]
     assert not (tmp_path / "data").exists()
 
 

@@ -26,7 +26,7 @@ def test_trials_can_be_chosen(root, export, tables, tmp_path):
 
     for name, rows in tables(tmp_path / "out").items():
         assert {row["trial"] for row in rows} <= {"adacomp"}, name
-        assert rows or name in ("faults", "phases", "hosts")
+        assert rows or name in ("faults", "phases", "hosts", "clients")
 
 
 def test_what_an_earlier_export_left_is_replaced(root, export, tmp_path):

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from edgebed.core.records import Resumed
 from edgebed.exporting.curves import POINTS_MAX, RATES_MAX, curves_of
-from edgebed.journal.series import Series, ShardSeries, Updates
+from edgebed.journal.columns.updates import Updates
+from edgebed.journal.series import Series, ShardSeries
 
 
 def series_of(waits, losses=None, **more):

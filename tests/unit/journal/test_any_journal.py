@@ -45,8 +45,11 @@ def parts_of(declared):
 
 def largest(declared):
     """The largest number that a field may be; what is none is any."""
+    if base_of(declared) is tuple:
+        return ()
     if base_of(declared) is dict:
-        return {"accuracy": float(LARGEST), "loss": float(LARGEST)}
+        of_several = typing.get_origin(typing.get_args(declared)[-1]) is tuple
+        return {name: () if of_several else float(LARGEST) for name in ("accuracy", "loss")}
     for part in parts_of(declared):
         for meta in getattr(part, "__metadata__", ()):
             return base_of(part)(LARGEST if meta.le is None else min(meta.le, LARGEST))

@@ -8,10 +8,11 @@ import pytest
 from evaluated import evaluation
 
 from edgebed.core import records
+from edgebed.journal.columns.updates import Updates
 from edgebed.journal.folds import Timeline
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.outcome import outcome_text
-from edgebed.journal.series import Series, Updates
+from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import divergence_of
 from edgebed.journal.series_steps import Steps
 from edgebed.journal.summary import summarise

@@ -20,7 +20,7 @@ from edgebed.core.plan import Part, Task
 from edgebed.learning.data_sets.registry import DataSet, load_data
 from edgebed.learning.inputs import standardize
 from edgebed.learning.models import registry as models
-from edgebed.learning.network import EVALUATION_CHUNK, Network
+from edgebed.learning.network import EVALUATION_CHUNK, Network, plain_sum
 
 RNG = np.random.default_rng(7)
 IMAGES = RNG.integers(0, 256, (60, 1, 28, 28), dtype=np.uint8)
@@ -346,3 +346,14 @@ def train(model: str, data: DataSet, num_steps: int) -> float:
     for batch in batches:
         theta -= np.float32(0.1) * network.gradient(theta, batch)[0]
     return Network(task, data.test).evaluate(theta)["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [(3, 3.0), (np.float32(0.5), 0.5), (torch.tensor(2), 2.0), (torch.ones(2), [1.0, 1.0]), (np.ones(2), [1.0, 1.0])],
+    ids=["number", "numpy's", "torch's", "array of torch", "array of numpy"],
+)
+def test_sums_of_any_form_are_plain(given: object, expected: object) -> None:
+    """What is tried beforehand and what is measured take the same forms."""
+    np.testing.assert_array_equal(plain_sum(given), expected)
+    assert not isinstance(plain_sum(given), torch.Tensor)

@@ -154,7 +154,7 @@ def test_what_is_measured_does_not_depend_on_how_the_examples_are_cut(
         whole = net.evaluate(theta.astype("f4"))
         patch.setattr(network, "EVALUATION_CHUNK", chunk)
         cut = net.evaluate(theta.astype("f4"))
-    found = objective_of(task.objective, task.python_path).measured(added([each for part in parts for each in part]))
+    found = objective_of(task.objective, task.python_path).measured(added([sums for part in parts for _, sums in part]))
 
     assert repr(found) == repr(cut)
     assert found == pytest.approx(whole, rel=1e-4, abs=1e-5, nan_ok=True)

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plan_text import plan_text
 
 import edgebed
 from edgebed.core.errors import ScenarioError
 from edgebed.learning.data_sets.examples import Examples
-from edgebed.planning.division import Division, divide, hold_out
+from edgebed.planning.division import Division, divide, hold_out, used_of
 from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.reports.plan.description import describe_plan
 from edgebed.scenario.choices import HeldOut, Split
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.schema import TaskSection
@@ -48,7 +50,7 @@ def divided(data: edgebed.DataSet, workers: int, seed: int, fraction: float = 1.
     """The division by client among so many workers."""
     task = TaskSection.model_construct(fraction=fraction, split=Split("by-client"), min_examples=least)
     labels = data.train.targets[""]
-    return divide(task, data, labels, [f"edge-{k}" for k in range(workers)], seed)
+    return divide(task, data, labels, used_of(data, fraction, seed), [f"edge-{k}" for k in range(workers)], seed)
 
 
 SIZES = st.lists(st.integers(1, 30), min_size=2, max_size=25)
@@ -113,7 +115,7 @@ def test_a_fraction_is_drawn_within_each_client_and_leaves_one_example_at_least(
     data = data_of([1, 2, 40], 0)
     by_client = np.concatenate(list(divided(data, 2, 7, fraction=0.25).parts.values()))
     task = TaskSection.model_construct(fraction=0.25, split=Split(), min_examples=1)
-    pooled = divide(task, data, data.train.targets[""], ["edge-0"], 7).parts["edge-0"]
+    pooled = divide(task, data, data.train.targets[""], used_of(data, 0.25, 7), ["edge-0"], 7).parts["edge-0"]
 
     assert np.bincount(data.train.clients[by_client]).tolist() == [1, 1, 10]
     assert np.array_equal(np.sort(by_client), pooled)
@@ -176,7 +178,7 @@ def test_examples_travel_with_their_clients():
     """So that the evaluator can measure by client."""
     planned = plan("task.held_out=2")
     for part in (planned.data.test, planned.examples(planned.plan.workers()[0])):
-        assert np.array_equal(Examples.of_named(part.named()).clients, part.clients)
+        assert np.array_equal(Examples.of_named(part.named("test"), "test").clients, part.clients)
 
 
 def test_all_may_not_be_held_out():
@@ -184,3 +186,28 @@ def test_all_may_not_be_held_out():
     data = data_of([3, 3], 0)
     with pytest.raises(ScenarioError, match="hold out fewer"):
         hold_out(data, HeldOut(names=("c00", "c01")), 1)
+
+
+def test_a_plan_says_who_is_where_who_is_held_out_and_who_is_left_out():
+    """Names, numbers and examples; without clients not a word of them."""
+    planned = plan("task.held_out=[p7]", "task.min_examples=3", "task.fraction=0.9")
+    lines = plan_text(describe_plan(planned)).splitlines()
+    left_out = plan("task.data=digits", "task.split={dirichlet: 0.05}", "fleet.edge.count=12", "task.min_examples=100")
+    count = len(left_out.workers_left_out)
+
+    assert "  Clients: 4, 1 to 2 on a worker; examples of each: 4 to 18, median 9" in lines
+    assert "  Left out by task.min_examples: 3 clients (p0, p1, p2)" in lines
+    assert "  Held out of training: 1 client (p7); 38 of the 66 examples of the test set are theirs" in lines
+    assert any(line.startswith("edge-0 ") and "p" in line for line in lines)
+    assert f"; {count} workers left out by task.min_examples" in plan_text(describe_plan(left_out))
+    assert "lient" not in plan_text(describe_plan(left_out))
+
+
+def test_a_plan_warns_where_no_worker_has_a_whole_mini_batch():
+    """Not where some have none, as is usual with people."""
+    (warning,) = (each for each in describe_plan(plan("task.batch_size=100")).warnings if "batch_size" in each)
+
+    assert (
+        warning == "task.batch_size: each mini-batch is all that a worker has: no more than 34 examples, and not 100."
+    )
+    assert not [each for each in describe_plan(plan()).warnings if "batch_size" in each]

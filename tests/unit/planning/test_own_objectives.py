@@ -55,7 +55,7 @@ def test_one_that_works_is_planned_without_the_share_of_the_most_frequent_class(
 
 def test_a_measure_of_no_example_ends_the_node() -> None:
     """It has no mean, and no journal could have one."""
-    part = Scores(({"error": (0.0, 0.0), "loss": (3.0, 2.0)},))
+    part = Scores((("test", {"error": (0.0, 0.0), "loss": (3.0, 2.0)}),))
 
-    with pytest.raises(OwnCodeError, match="no example of the test set has weight in error, so"):
+    with pytest.raises(OwnCodeError, match="no example of the test part has weight in error, so"):
         evaluated(EvaluationJob(None, 3, True), [part])  # type: ignore[arg-type]

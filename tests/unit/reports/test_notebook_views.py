@@ -58,7 +58,7 @@ def test_a_run_and_a_trial_show_their_key_figures(tmp_path):
     run = finished_run(tmp_path, {"asgd": RISING, "adacomp": RISING})
     rows = Cells(run._repr_html_()).rows
 
-    assert rows[0][:4] == ["trial", "outcome", "accuracy", "updates"]
+    assert rows[0][:4] == ["trial", "outcome", "accuracy", "best"]
     assert [row[0] for row in rows[1:]] == ["asgd", "adacomp"]
     assert rows[1][2].startswith("98")
     assert Cells(run.trials["asgd"]._repr_html_()).rows == rows[:2]

@@ -79,7 +79,9 @@ def test_a_log_gets_a_line_every_few_seconds(make_sample_plan, sample_run):
     assert lines[1] == (
         "asgd: running, 0 of 600 updates, 98.7 updates/s, accuracy 93.21 %, 312 kB up, 6/6 nodes up, 12.3 s"
     )
-    assert lines[-1] == "✓ asgd completed: accuracy 97.50 %, 600 updates in 6.81 s, 24 MB up, 1.63 MB down"
+    assert (
+        lines[-1] == "✓ asgd completed: accuracy 97.50 % (best 97.50 %), 600 updates in 6.81 s, 24 MB up, 1.63 MB down"
+    )
 
 
 @pytest.mark.parametrize(("minutes", "lines_max"), [(1, 12), (10, 70), (60, 120), (480, 210)])

@@ -139,6 +139,18 @@ def test_what_cannot_be_done_is_answered_with_the_reason(make_world, node, actio
     assert world.answers == [CommandResult(1, words)]
 
 
+def test_no_link_gets_more_jitter_than_latency_by_hand(make_world):
+    """Neither at once nor bit by bit, as no scenario may ask for one; both together are as good as any."""
+    world = make_world()
+    asked = [{"jitter_s": 0.005}, {"latency_s": 0.02, "jitter_s": 0.005}, {"latency_s": 0.004}, {"uplink_bit_s": 10**6}]
+    for ticket, change in enumerate(asked):
+        world.do(CommandReceived(ticket, (Injection(node="edge-0", action="link", change=LinkChange(**change)),)))
+        world.until(ticket + 1.0)
+
+    above = "edge-0: a jitter of 5ms is above the latency of"
+    assert [answer.problem for answer in world.answers] == [f"{above} 0s", "", f"{above} 4ms", ""]
+
+
 def test_a_roll_back_to_a_backup_that_is_of_no_use_is_refused(make_world):
     """And training goes on."""
     world = make_world()

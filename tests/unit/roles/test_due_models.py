@@ -18,6 +18,7 @@ from edgebed.roles.work import EvaluationResult
 from edgebed.wire.messages import Finish, Model, Start
 
 PUSH, MEASURED, BROKEN = "a push", "a measurement is done", "the evaluator's connection breaks"
+SUMS = {"test": {"accuracy": (1.0, 1.0), "loss": (1.0, 1.0)}}
 
 
 @dataclass
@@ -80,7 +81,7 @@ class Pair:
         if self.job:
             job, self.job = self.job, None
             self.seen[job.version] = job.theta
-            self.ask(Computed(EvaluationResult(job.version, job.final, {"accuracy": (1.0, 1.0), "loss": (1.0, 1.0)})))
+            self.ask(Computed(EvaluationResult(job.version, job.final, SUMS)))
 
     def finish(self, each_s=0.0):
         """Training ends; the evaluator works off what there is, a measurement in so many seconds."""

@@ -34,7 +34,12 @@ def pull(at_version):
 def evaluated(version, *, final=False):
     """The event that a model was measured, and the record of it."""
     record = evaluation(version=version, accuracy=0.5, loss=1.0, final=final)
-    return Computed(EvaluationResult(version, final, {"accuracy": (0.5, 1.0), "loss": (1.0, 1.0)})), Journal(record)
+    return Computed(EvaluationResult(version, final, {"test": sums_of(0.5, 1.0)})), Journal(record)
+
+
+def sums_of(accuracy, loss):
+    """What is summed over one example."""
+    return {"accuracy": (accuracy, 1.0), "loss": (loss, 1.0)}
 
 
 @pytest.fixture
@@ -61,6 +66,16 @@ def test_a_model_is_measured_as_it_came(by_updates, received):
     assert (compute.job.version, compute.job.final, compute.pause_s) == (7, True, 0.0)
 
 
+def test_each_part_has_its_own_values(by_updates):
+    """Those of the validation part beside those of the test part."""
+    sums = {"test": sums_of(0.5, 1.0), "validation": sums_of(0.25, 2.0)}
+
+    journal, _ = by_updates.handle(Computed(EvaluationResult(7, False, sums)), 0.0)
+
+    assert journal.record.measured == {"accuracy": 0.5, "loss": 1.0}
+    assert journal.record.validation == journal.record.selecting == {"accuracy": 0.25, "loss": 2.0}
+
+
 def test_a_loss_that_is_not_finite_has_its_tensor(by_updates, received):
     """Of the model that was measured, the first time alone."""
     layout = by_updates.plan.task.layout
@@ -70,9 +85,7 @@ def test_a_loss_that_is_not_finite_has_its_tensor(by_updates, received):
         by_updates.handle(
             received(Model(sender="server", version=version, final=False, tensors=(tensor,)), frames), 0.0
         )
-        effects = by_updates.handle(
-            Computed(EvaluationResult(version, False, {"accuracy": (0.5, 1.0), "loss": (loss, 1.0)})), 0.0
-        )
+        effects = by_updates.handle(Computed(EvaluationResult(version, False, {"test": sums_of(0.5, loss)})), 0.0)
         said += [effect.record for effect in effects if isinstance(effect, Journal)]
 
     assert [record for record in said if isinstance(record, Diverged)] == [

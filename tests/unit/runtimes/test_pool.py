@@ -35,7 +35,7 @@ def run(node: str, job: Job) -> Steps:
     """A dense update full of the step's number, or a share's own; the broken node's work fails."""
     if isinstance(job, ScoreJob):
         k, n = job.share
-        return Scores(tuple({"loss": (loss, n / 2)} for loss in (float(job.theta[0]), k / 10)))
+        return Scores(tuple(("test", {"loss": (loss, n / 2)}) for loss in (float(job.theta[0]), k / 10)))
     assert isinstance(job, GradientJob)
     yield
     while node == "endless":
@@ -167,7 +167,7 @@ def test_an_evaluation_is_shared_and_its_losses_are_added_in_order(pool_and_aren
     loss = 0.0
     for k in range(n):
         loss = loss + 2.0 + k / 10
-    assert result == EvaluationResult(7, False, {"loss": (loss, float(n**2))})
+    assert result == EvaluationResult(7, False, {"test": {"loss": (loss, float(n**2))}})
     assert [pool.result(ticket).loss for ticket in gradients] == [0, 1, 2, 3, 4, 5]
 
 

@@ -4,6 +4,7 @@ import threading
 import time
 
 import msgspec
+import numpy as np
 import pytest
 
 from edgebed.core import records
@@ -19,7 +20,8 @@ from edgebed.runtimes.live.shell.times import Times
 from edgebed.wire.messages import Model, Push
 
 GRADIENT = GradientResult((), (), 0.0, None, 0.3, 0.1)
-
+BATCH = np.zeros(1, np.int64)
+"""As many examples as a batch of the tests' task has."""
 
 BUSY_S = 0.02
 ROUNDING_S = 1e-9
@@ -89,7 +91,7 @@ def test_a_node_takes_its_devices_time_whatever_this_machine_needs(make_node, cp
     """The rest of it is waited for; a cap makes it longer, as in virtual time, and an evaluation is no gradient."""
     plan = make_node(core=Core(flop_s=1e9, overhead_s=0.4), cpus=cpus)
     plan = msgspec.structs.replace(plan, task=msgspec.structs.replace(plan.task, gradient_flop=10**8))
-    device, job = NodeDevice(plan, Busy()), GradientJob(theta=None, batches=(None,), step=0)
+    device, job = NodeDevice(plan, Busy()), GradientJob(theta=None, batches=(BATCH,), step=0)
     began_s = time.perf_counter()
     _, delay_s = device.compute(Compute(job, pause_s=1.0), lambda: 7.0)
     took_s = time.perf_counter() - began_s
@@ -105,7 +107,7 @@ def test_a_device_that_is_faster_than_this_machine_waits_for_nothing(make_node):
     """It takes the time it takes, which the verdict says."""
     plan = make_node(core=Core(flop_s=1e12, overhead_s=0.0))
     plan = msgspec.structs.replace(plan, task=msgspec.structs.replace(plan.task, gradient_flop=10**8))
-    job = GradientJob(theta=None, batches=(None,), step=0)
+    job = GradientJob(theta=None, batches=(BATCH,), step=0)
 
     assert NodeDevice(plan, Busy()).compute(Compute(job, pause_s=0.0), lambda: 7.0)[1] == 0.0
 
@@ -118,7 +120,7 @@ def device_of(make_node, **more):
 
 def job_of(gradients):
     """Work for a push."""
-    return GradientJob(theta=None, batches=(None,) * gradients, step=0)
+    return GradientJob(theta=None, batches=(BATCH,) * gradients, step=0)
 
 
 def test_what_is_late_on_a_device_is_each_job_by_itself(make_node):

@@ -211,6 +211,14 @@ def test_null_takes_a_key_away(load, good):
     assert trials["w"].fleet["edge"].cpus is None
 
 
+@pytest.mark.parametrize("option", ["expect=null", "faults=null", "on_failure=null", "variants.asgd.deadlines=null"])
+def test_a_section_that_is_not_there_can_be_taken_away(load, good, option):
+    """So one command takes it from any scenario; a name that is none is a mistake, whatever it is set to."""
+    assert load(good + VARIANTS, option).trials == load(good + VARIANTS).trials
+    with pytest.raises(ScenarioError, match="unknown key"):
+        load(good + VARIANTS, option.replace("=", "s="))
+
+
 def test_an_option_overrides_every_variant(load, good):
     """Also where a variant says otherwise; a variant alone is reached by its name."""
     text = good + "variants: { v: { stop: { updates: 7 } }, w: {} }\n"

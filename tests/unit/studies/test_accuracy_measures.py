@@ -1,5 +1,7 @@
 """Moving averages of the accuracy, the best of them, and what it took to an accuracy."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from chen2019.paper import PAPER as CHEN_2019
@@ -78,6 +80,33 @@ def test_the_best_accuracy_itself_is_reached(accuracies, window):
     best = best_average(evaluations, window)
     assert (reach(evaluations, best, window) is not None) == (len(accuracies) >= window)
     assert reach(evaluations, best + 1e-6, window) is None
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 500).map(lambda n: n / 500)] * 3), min_size=1, max_size=20), WINDOWS)
+def test_what_validation_chooses_does_not_depend_on_the_test_part(accuracies, window):
+    """Whatever is measured there: the version, the level that is reached, and which test value is told."""
+    validation, *tests = (list(each) for each in zip(*accuracies, strict=True))
+    losses = [0.0] * len(validation)
+    columns = {"accuracy": np.array(validation), "loss": np.array(losses)}
+    first, second = (dataclasses.replace(evaluated(each), validation=columns) for each in tests)
+    wanted = evaluated(validation)
+
+    place = wanted.chosen_version() // 100
+    assert first.chosen_version() == second.chosen_version() == wanted.chosen_version()
+    assert (first.best()["accuracy"], second.best()["accuracy"]) == (tests[0][place], tests[1][place])
+    assert first.validated()["accuracy"] == max(validation) == wanted.best()["accuracy"]
+    assert reach(first, 0.5, window) == reach(second, 0.5, window) == reach(wanted, 0.5, window)
+    averages = moving_average(np.array(validation), window)
+    chosen = [k for k, value in enumerate(averages) if value == best_average(wanted, window)]
+    assert best_average(first, window) in moving_average(np.array(tests[0]), window)[chosen]
+
+
+def test_without_a_validation_part_the_test_part_chooses():
+    """As it has no other."""
+    found = evaluated([0.1, 0.9, 0.4])
+
+    assert (found.selects_by, found.chosen_version(), found.validated()) == ("test", 100, {})
+    assert (found.best()["accuracy"], found.last()["accuracy"]) == (0.9, 0.4)
 
 
 @given(ACCURACIES, WINDOWS, st.floats(0, 1), st.floats(0, 1))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from edgebed.core.errors import ScenarioError
-from edgebed.journal.series import Series, Updates
+from edgebed.journal.columns.updates import Updates
+from edgebed.journal.series import Series
 from edgebed.studies.agreement.agreement import (
     Agreement,
     Judgement,

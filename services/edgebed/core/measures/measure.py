@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from edgebed.core import units
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import (
     UNMEASURED,
     bytes_text,
@@ -75,6 +76,13 @@ MOMENTS = SECONDS._replace(text=lambda value: UNMEASURED if value is None else m
 """Durations of far less than a second."""
 BYTES = Unit("a size", bytes_text, units.parse_memory, "<= 10MB")
 _VERDICT = Unit("a verdict", verdict_text, read_number, "")
+
+
+def unit_of(measure: TaskMeasure) -> Unit:
+    """The unit of a task's measure. What is to be large, as R2, may be 0 or less: a ratio of it says nothing."""
+    if measure.is_share:
+        return SHARE
+    return NUMBER._replace(text=measure.text, by="difference" if measure.better == "more" else "ratio")
 
 
 class Measure(NamedTuple):

@@ -1,8 +1,9 @@
-"""What a task measures of a model on the test set: declared by its objective (learning/objectives/), and told by plans.
+"""What a task measures of a model: declared by its objective (learning/objectives/), and told by plans.
 
-What is measured of a part of the test set is a set of named sums with their weights, so that a whole is made of its
-parts; the objective makes the values of the measures of them. A task's headline, the measure that it declares first, is
-what its results are told by.
+It is measured on the test part of the data, and on the validation part where the task has one: whatever is chosen, such
+as when to stop, the best version or a method, is then chosen by that. What is measured of some examples is a set of
+named sums with their weights, so that a whole is made of its parts; the objective makes the values of the measures of
+them. A task's headline, the measure that it declares first, is what its results are told by.
 """
 
 import math
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+TRAIN, VALIDATION, TEST = "train", "validation", "test"
+"""Parts of the data."""
+FALL_MIN = 0.05
+"""What must have been lost from the best value to the last to be said not to have stayed, as a share."""
 Sums = dict[str, tuple[Any, float]]
 """By name a sum over examples, a number or an array of numbers, and the sum's weight."""
 
@@ -49,6 +54,10 @@ class TaskMeasure(msgspec.Struct, frozen=True):
     def metric(self) -> str:
         """Name of the Prometheus metric."""
         return f"edgebed_model_{self.name}" + ("_ratio" if self.is_share else "")
+
+    def words_on(self, part: str) -> str:
+        """The measure with the part that it was measured on, where that is not the test part."""
+        return self.words if part == TEST else f"{part} {self.words}"
 
     def text(self, value: float | None) -> str:
         """A value as people read it."""
@@ -88,11 +97,6 @@ class TaskMeasure(msgspec.Struct, frozen=True):
         """The measure with its unit, e.g. `accuracy (%)`."""
         return f"{self.words} ({self.symbol})" if self.symbol else self.words
 
-    @property
-    def axis_title(self) -> str:
-        """What stands at the axis of a chart."""
-        return f"test {self.titled_unit}"
-
     def points_text(self, difference: float) -> str:
         """A difference of two values, in points where they are shares."""
         return f"{100 * difference:.2f} points" if self.is_share else self.text(difference)
@@ -110,14 +114,22 @@ class TaskMeasure(msgspec.Struct, frozen=True):
         """Whether a value is as good as another."""
         return value >= level if self.better == "more" else value <= level
 
-    def told(self, value: float | None) -> str:
+    def told(self, value: float | None, part: str = TEST) -> str:
         """A value with the measure's name in front."""
-        return f"{self.words} {self.text(value)}"
+        return f"{self.words_on(part)} {self.text(value)}"
 
     def best(self, values: "NDArray[np.float64] | Sequence[float]") -> float:
-        """The best of some values; NaN where none is a number."""
-        known = [value for value in values if not math.isnan(value)]
-        return float(min(known, key=self.rank, default=math.nan))
+        """The best of some values."""
+        return float(values[self.best_place(values)])
+
+    def has_fallen(self, best: float, final: float) -> bool:
+        """Whether the last value is so far from the best that people must be told."""
+        return bool(self.gain(best, final) > FALL_MIN * (1.0 if self.is_share else abs(best)))
+
+    def best_place(self, values: "NDArray[np.float64] | Sequence[float]") -> int:
+        """The place of the best of some values, of several the first; what is no number is the worst."""
+        ranks = [math.inf if math.isnan(value) else self.rank(value) for value in values]
+        return ranks.index(min(ranks))
 
 
 class Level(msgspec.Struct, frozen=True):

@@ -4,11 +4,12 @@ The headline bytes are the payload of the pushes the server applied, that of the
 together; the payload of all messages and the bytes at the network interface stand beside them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated
 
 import msgspec
 
+from edgebed.core.measures.clients import of_clients
 from edgebed.core.measures.measure import (
     BYTES,
     COUNT,
@@ -19,10 +20,10 @@ from edgebed.core.measures.measure import (
     VERDICT,
     Family,
     Measure,
-    Unit,
     measures_of,
+    unit_of,
 )
-from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.task import VALIDATION, TaskMeasure
 from edgebed.core.quantities import bytes_text
 
 
@@ -53,9 +54,11 @@ class CommonMeasures(msgspec.Struct, frozen=True, kw_only=True):
     updates_per_s: Annotated[float | None, Measure(NUMBER, "more", "updates a second", column="updates/s")]
     """Updates a second, over all of the training."""
     evaluations: Annotated[int, Measure(COUNT)]
-    """Number of measurements on the test set."""
+    """Number of versions of the model that were measured."""
     last_version: Annotated[int | None, Measure(COUNT)] = None
     """The number of updates after which the model was measured last."""
+    chosen_version: Annotated[int | None, Measure(COUNT, "", "best version")] = None
+    """The version whose headline was best, on the validation part where there is one, else on the test part."""
     diverged_at: Annotated[int | None, Measure(COUNT, "more")] = None
     """The first update at which something was not finite; None where every loss was."""
     examples_per_update: Annotated[float | None, Measure(NUMBER)] = None
@@ -248,7 +251,14 @@ STRUCTS: dict[Family, type[msgspec.Struct]] = {
 }  # fmt: skip
 MEASURES = {each.name: each for family, struct in STRUCTS.items() for each in measures_of(struct, family)}
 """Every measure of a trial by name, but for those of its task."""
-OF_TASK = {"final": "Of the last model:", "best": "The best evaluation:", "last": "Measured last:"}
+
+
+OF_TASK = {
+    "final": "Of the last model, on the test part:",
+    "best": "On the test part, of the version that was best by it, on the validation part where there is one:",
+    "last": "Measured last, on the test part:",
+    "validated": "The best on the validation part; there is none without `task.validation`:",
+}
 """What a trial has of each measure of its task; `final_loss` names one of these numbers."""
 
 
@@ -257,25 +267,21 @@ def meanings(measures: Iterable[TaskMeasure]) -> dict[str, str]:
     return {f"{of}_{each.name}": f"{text} {each.meaning}" for each in measures for of, text in OF_TASK.items()}
 
 
-def unit_of(measure: TaskMeasure) -> Unit:
-    """The unit of a task's measure. What is to be large, as R2, may be 0 or less: a ratio of it says nothing."""
-    if measure.is_share:
-        return SHARE
-    return NUMBER._replace(text=measure.text, by="difference" if measure.better == "more" else "ratio")
-
-
 def of_task(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
-    """What a trial has of each measure of its task: of the last model, the best, and what was measured last."""
+    """What a trial has of each measure of its task: of the last model, the best, what was measured last, validated."""
     found: dict[str, Measure] = {}
     for each in measures:
         unit, words, is_headline = unit_of(each), each.words, not found
-        final, best = f"final {words}", f"best {words}"
+        final, best, validated = f"final {words}", f"best {words}", f"best {each.words_on(VALIDATION)}"
         declared = {
             "final": Measure(
                 unit, each.better, final, words if is_headline else "", final if is_headline else "",
             ),
             "best": Measure(unit, each.better, best, "best", best) if is_headline else Measure(unit, each.better),
             "last": Measure(unit, each.better),
+            "validated": Measure(unit, each.better, validated, "validated") if is_headline else (
+                Measure(unit, each.better)
+            ),
         }  # fmt: skip
         found |= {f"{of}_{each.name}": one._replace(name=f"{of}_{each.name}") for of, one in declared.items()}
     return found
@@ -288,18 +294,18 @@ def all_measures(task: Iterable[TaskMeasure]) -> dict[str, Measure]:
     return dict(list(own.items())[:2]) | {chance: MEASURES[chance]} | own | MEASURES
 
 
-def measure_of(name: str, task: Iterable[TaskMeasure] = ()) -> Measure:
+def measure_of(name: str, task: Collection[TaskMeasure] = ()) -> Measure:
     """The measure that an expectation names."""
-    return VERDICT if name == VERDICT.name else MEASURES.get(name) or of_task(task)[name]
+    return VERDICT if name == VERDICT.name else MEASURES.get(name) or (of_task(task) | of_clients(task))[name]
 
 
-def measure_text(name: str, value: float | None, task: Iterable[TaskMeasure] = ()) -> str:
+def measure_text(name: str, value: float | None, task: Collection[TaskMeasure] = ()) -> str:
     """A measure's value in its own unit."""
     return measure_of(name, task).text(value)
 
 
 def compared_texts(
-    name: str, measured: float | None, bound: float, task: Iterable[TaskMeasure] = ()
+    name: str, measured: float | None, bound: float, task: Collection[TaskMeasure] = ()
 ) -> tuple[str, str]:
     """A measured value and its bound; with all their digits where rounding would make them look the same."""
     measure = measure_of(name, task)

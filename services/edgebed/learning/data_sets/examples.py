@@ -16,8 +16,8 @@ Arrays = dict[str, NDArray[Any]]
 """(N, ...) arrays by name; one alone has the name ""."""
 KINDS = {"u": "int64", "i": "int64", "b": "bool", "f": "float32"}
 """What arrays of a kind of numbers become."""
-PREFIXES = ("inputs", "targets")
-CLIENTS = "clients/"
+KEYS = ("inputs", "targets")
+CLIENTS = "clients"
 NOBODY = -1
 """In place of a client's number: the data does not say whose this example is."""
 
@@ -62,20 +62,21 @@ class Examples:
         """Bytes of the inputs of one example."""
         return sum(array[:1].nbytes for array in self.inputs.values())
 
-    def named(self) -> Arrays:
-        """Return all arrays by one name each, as they travel to a node."""
-        both = zip(PREFIXES, (self.inputs, self.targets), strict=True)
-        found = {f"{prefix}/{name}": array for prefix, arrays in both for name, array in arrays.items()}
-        return found if self.clients is None else found | {CLIENTS: self.clients}
+    def named(self, part: str) -> Arrays:
+        """Return all arrays by one name each, as those of a part of the data travel to a node."""
+        clients = {} if self.clients is None else {f"{part}/{CLIENTS}": self.clients}
+        both = zip(KEYS, (self.inputs, self.targets), strict=True)
+        return {f"{part}/{key}/{name}": array for key, arrays in both for name, array in arrays.items()} | clients
 
     @classmethod
-    def of_named(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return the examples whose arrays travelled so."""
-        inputs, targets = (
-            {name.removeprefix(f"{prefix}/"): each for name, each in arrays.items() if name.startswith(f"{prefix}/")}
-            for prefix in PREFIXES
-        )
-        return cls(inputs, targets, arrays.get(CLIENTS))
+    def of_named(cls, arrays: Mapping[str, NDArray[Any]], part: str) -> Self:
+        """Return the examples of a part whose arrays travelled so."""
+        inputs, targets = ({
+            name.removeprefix(f"{part}/{key}/"): each
+            for name, each in arrays.items()
+            if name.startswith(f"{part}/{key}/")
+        } for key in KEYS)  # fmt: skip
+        return cls(inputs, targets, arrays.get(f"{part}/{CLIENTS}"))
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:

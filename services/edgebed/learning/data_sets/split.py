@@ -57,7 +57,7 @@ def by_client(clients: NDArray[np.int64]) -> dict[int, Indices]:
     """Positions of each client's examples, increasing; (N,) numbers of clients -> by number."""
     order = np.argsort(clients, kind="stable")
     numbers, starts = np.unique(clients[order], return_index=True)
-    return dict(zip(numbers.tolist(), np.split(order, starts[1:]), strict=True))
+    return dict(zip(numbers.tolist(), np.split(order, starts[1:])[: len(numbers)], strict=True))
 
 
 def dealt(examples: Mapping[int, int], num_parts: int, seed: int) -> list[list[int]]:

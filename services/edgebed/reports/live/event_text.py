@@ -8,6 +8,7 @@ from typing import Any
 
 from edgebed.core import records
 from edgebed.core.console import quoted
+from edgebed.core.measures.task import VALIDATION
 from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.core.quantities import (
     bytes_text,
@@ -98,7 +99,17 @@ def _evaluated(record: records.Evaluated) -> str:
     return _listed(
         f"{which} of update {record.version:,}",
         *(each.told(record.measured.get(each.name)) for each in declared(record.measured)),
+        *(
+            each.told(record.validation[each.name], VALIDATION)
+            for each in declared(record.validation)
+            if each.name in record.validation
+        ),
     )
+
+
+def _clients(record: records.Clients) -> str:
+    after = ", before and after fine-tuning" if record.tuned else ""
+    return f"update {record.version:,} measured on {count_text(len(record.clients), 'client')} of their own{after}"
 
 
 def _refused(record: records.Refused) -> str:
@@ -305,6 +316,7 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Progress: _progress,
     records.BackedUp: lambda record: f"backup of all shards after step {record.step:,}{_history(record.history)}",
     records.Evaluated: _evaluated,
+    records.Clients: _clients,
     records.Finished: lambda record: _listed(f"no more updates after update {record.version:,}", record.reason),
     records.Refused: _refused,
     records.Dropped: _dropped,

@@ -62,7 +62,9 @@ def figures_of(status: TrialStatus, times: Times) -> dict[str, str]:
     figures = {
         "updates": f"{status.updates:,}{target} updates",
         "rate": "" if status.updates_per_s is None else f"{number_text(status.updates_per_s)} {_unit(status)}",
-        "measured": status.headline.told(status.measured.get(status.headline.name)) if status.headline else "",
+        "measured": status.headline.told(status.measured.get(status.headline.name), status.selects_by)
+        if status.headline
+        else "",
         "up": "" if status.ingress_bytes is None else f"{bytes_text(status.ingress_bytes)} up",
         "nodes": f"{status.nodes_up}/{status.nodes_expected} nodes up",
         "time": f"{seconds_text(status.elapsed_s)}{limit}{' of virtual time' if status.is_virtual else ''}",

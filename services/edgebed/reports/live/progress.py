@@ -147,6 +147,8 @@ def ended_line(summary: TrialSummary, wall_s: float | None) -> tuple[str, str]:
     measured = headline.told((summary.final or summary.last).get(headline.name))
     if summary.last and not summary.final:
         measured += f" at update {summary.last_version or 0:,}"
+    if summary.last:
+        measured += f" (best {headline.text(summary.best.get(headline.name))})"
     updates = count_text(summary.updates, "update")
     last = f", the last at {seconds_text(summary.last_update_s)}" if summary.updates and summary.has_idle_end else ""
     figures = (

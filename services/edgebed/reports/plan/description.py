@@ -9,6 +9,7 @@ from typing import Any
 
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.planned.hosts import HostPlan
+from edgebed.core.quantities import count_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.calibration import warnings_here
@@ -119,6 +120,8 @@ class Description:
     """What is done when a node has failed."""
     durability: str
     """Where a server goes on that is started anew."""
+    validation: str
+    """Where the validation part comes from, with its examples; what chooses where there is none."""
     most_frequent: tuple[int, float] | None
     """The test set's most frequent class, and its share: what who always says it comes to."""
     headline: str
@@ -180,6 +183,7 @@ def describe_plan(
         faults=tuple(fault_rows(plan)),
         on_failure=_on_failure(plan),
         durability=_durability(plan, runtime),
+        validation=_validation(planned),
         most_frequent=most_frequent_class(plan),
         headline=plan.headline.words,
         stop=tuple(_stops(plan)),
@@ -235,6 +239,17 @@ def _on_failure(plan: Plan) -> str:
         "stop": "the trial ends",
     }[plan.on_failure]
     return f"{done}, and the server is told at once" if plan.detector == "oracle" else done
+
+
+def _validation(planned: PlannedTrial) -> str:
+    own, count = planned.data.validation, planned.plan.evaluator.num_validation
+    if not count:
+        unused = "" if own is None else f"; the data has one of {len(own):,} examples: task.validation: own"
+        return f"none, the test part of {len(planned.data.test):,} examples chooses{unused}"
+    kept = count_text(planned.num_kept, "client") + " too small for one" if planned.num_kept else ""
+    where = "the data's own" if planned.validation is own else "held out of the training examples"
+    tested = f"{len(planned.data.test):,} are for testing"
+    return f"{count_text(count, 'example')}, {', '.join(filter(None, (where, kept)))}; {tested}"
 
 
 def _durability(plan: Plan, runtime: Runtime) -> str:

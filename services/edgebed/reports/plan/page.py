@@ -61,6 +61,7 @@ def _totals(d: Description) -> Iterator[str]:
     yield f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)}{'' if d.shards else ' a pull'}"
     if not d.shards:
         yield f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"
+    yield f"Validation part: {d.validation}"
     yield f"A new server goes on {d.durability}"
     if d.most_frequent:
         label, share = d.most_frequent

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.quantities import bytes_text, factor_text, number_text, seconds_text
-from edgebed.journal.series import Evaluations
+from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.reports.run.step_breakdown import bottleneck_text
 from edgebed.running.results import Trial
 from edgebed.studies.measures import (
@@ -23,6 +24,7 @@ from edgebed.studies.measures import (
     level_told,
     named_level,
     no_better_text,
+    part_of,
     reach,
 )
 from edgebed.studies.statistics import CONFIDENCE
@@ -155,7 +157,10 @@ def _finals(measured: Mapping[str, Evaluations]) -> str:
         ranks = {name: [headline.rank(value) for value in values] for name, values in known.items()}
         ranked = sorted(known, key=ranks.__getitem__)
         told = (f"{name} {headline.text(known[name][0])} ({headline.text(known[name][1])})" for name in ranked)
-        sentences.append(f"Final {headline.words} (best): {', '.join(itertools.islice(told, NAMED_MAX))}.")
+        chose = {TEST: "best", VALIDATION: "where validation was best"}.get(
+            part_of(each.selects_by for each in alike.values()), "best, by validation where there is one"
+        )
+        sentences.append(f"Final {headline.words} ({chose}): {', '.join(itertools.islice(told, NAMED_MAX))}.")
     return " ".join(sentences)
 
 

@@ -9,6 +9,7 @@ from edgebed.journal.outcome import outcome_text, tone_of
 from edgebed.journal.start_up import start_up_lines
 from edgebed.journal.summary import Expectation, TrialSummary
 from edgebed.reports.run.answer import answer_lines
+from edgebed.reports.run.clients_line import client_line
 from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
 from edgebed.reports.run.faults_text import accounting_line, faults_line, links_changed
 from edgebed.reports.run.shards_text import shards_text
@@ -36,6 +37,8 @@ def results_brief(run: Run, *, verbose: bool = False) -> Iterator[Part]:
     shares = most_frequent_of(summary.trials)
     yield Sketch(lambda columns, colours: headline_chart(series, shares, columns=columns, colours=colours))
     yield from map(Paragraph, map(_broken, answer_lines(list(run.trials.values()))))
+    by_client = {name: line for name, trial in run.trials.items() if (line := client_line(trial))}
+    yield from (Paragraph(f"{name}: {line}") for name, line in by_client.items())
     if not verbose:
         yield from (legend(f"  {remark}") for remark in _modelled(summary.trials))
     for each in summary.trials:

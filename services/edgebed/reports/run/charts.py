@@ -7,17 +7,18 @@ together are one mark. A level line is what who always says the most frequent cl
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import number_text, updates_text
-from edgebed.journal.series import Evaluations, Floats, Ints, Series, Updates
-from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of, value_range
+from edgebed.journal.columns.evaluations import Evaluations
+from edgebed.journal.columns.updates import Updates
+from edgebed.journal.series import Floats, Ints, Series
+from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of, selects_by, value_range
 from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, log_axis, percent_axis
 
 RATE_BINS = 40
@@ -156,7 +157,7 @@ def _over_work(what: str, trials: Trials, over: str, factors: Mapping[str, float
                 x = factors[name] * evaluations.version
                 axes.plot(x, evaluations.values, label=name, **line_style(index, len(evaluations)))
         axes.set_xlabel(AXES[over])
-        value_axis(axes, headline_of(trials.values()))
+        value_axis(axes, trials.values())
 
     return _chart(
         title_of(trials, what),
@@ -176,7 +177,7 @@ def _over_bytes(what: str, trials: Trials, over: str) -> Chart:
                 axes.plot(x[seen], y[seen], label=name, **line_style(index, int(seen.sum())))
                 low, high = min(low, float(x[seen].min())), max(high, float(x[seen].max()))
         bytes_scale(axes, over, low, high)
-        value_axis(axes, headline_of(trials.values()))
+        value_axis(axes, trials.values())
 
     return _chart(
         title_of(trials, what), trials, plot, lambda _, series, t: _at(series, t, bytes_of(series.updates, over))
@@ -197,15 +198,17 @@ def title_of(trials: Trials, what: str) -> str:
     return f"{headline_of(trials.values()).title} against {what}"
 
 
-def value_axis(axes: Axes, headline: TaskMeasure) -> None:
+def value_axis(axes: Axes, trials: Iterable[Series]) -> None:
     """Set up the vertical axis for values of the headline that are drawn, in per cent where they are shares."""
-    axes.set_ylabel(headline.axis_title)
+    trials = list(trials)
+    headline = headline_of(trials)
+    axes.set_ylabel(f"{selects_by(trials)} {headline.titled_unit}")
     if headline.is_share:
         percent_axis(axes.yaxis)
     drawn = [float(value) for line in axes.get_lines() for value in np.asarray(line.get_ydata())]
     shown = value_range(headline, drawn)
     if shown and shown.is_log:
-        axes.set_ylabel(f"{headline.axis_title}\nlogarithmic")
+        axes.set_ylabel(f"{axes.get_ylabel()}\nlogarithmic")
         axes.set_yscale("log")
         log_axis(axes.yaxis, shown.low, shown.high, number_text)
     elif shown and shown.low > np.nanmin(drawn):
@@ -226,7 +229,7 @@ def _over_time(axes: Axes, trials: Trials) -> None:
         if len(evaluations):
             axes.plot(evaluations.t, evaluations.values, label=name, **line_style(index, len(evaluations)))
     axes.set_xlabel(AXES["time"])
-    value_axis(axes, headline_of(trials.values()))
+    value_axis(axes, trials.values())
 
 
 def _staleness(axes: Axes, trials: Trials) -> None:

@@ -33,6 +33,7 @@ from edgebed.planning.virtual_time import speed_text
 from edgebed.reports.run import trial_charts
 from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.charts import charts_of
+from edgebed.reports.run.clients_text import client_parts
 from edgebed.reports.run.conditions_text import condition_parts, remarks_of
 from edgebed.reports.run.faults_text import (
     FAULT_HEAD,
@@ -108,6 +109,7 @@ def report_page(run: Run) -> Page:
         "Ends of the logs of nodes that died": _deaths(run),
         "Charts": iter([Figures([chart for name, chart in charts.items() if name not in lead])]),
         "Trials": iter((measures_grid(summary), Paragraph(not_begun or none))),
+        "Client by client": client_parts(trials),
         "Nodes over time": iter([Figures([chart for trial in trials for chart in _of_nodes(trial)])]),
         "What was done to the nodes": _faults(trials),
         "Did the conditions hold?": _conditions(summary.trials),

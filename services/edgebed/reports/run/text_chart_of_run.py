@@ -9,7 +9,7 @@ import numpy as np
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import bytes_text, number_text
 from edgebed.journal.series import Floats, Series
-from edgebed.reports.run.trial_measures import MOST_FREQUENT, ValueRange, headline_of, value_range
+from edgebed.reports.run.trial_measures import MOST_FREQUENT, ValueRange, headline_of, selects_by, value_range
 from edgebed.reports.writing.text_chart import Axis, Line, chart_lines
 
 MARKERS = "xo+*#@"
@@ -78,7 +78,8 @@ def headline_chart(
     )
     label = TRAFFIC_LABEL if is_known else INGRESS_LABEL
     below = (line.center(columns).rstrip() for line in textwrap.wrap(label, columns))
-    return "\n".join([*_key_lines(headline, key, columns), *chart, *below])
+    subject = f"{selects_by(trials.values())} {headline.titled_unit}"
+    return "\n".join([*_key_lines(subject, key, columns), *chart, *below])
 
 
 def _ends(values: Iterable[float]) -> tuple[float, float]:
@@ -103,9 +104,9 @@ def _limits(low: float, high: float, least: float) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _key_lines(headline: TaskMeasure, key: Sequence[str], columns: int) -> list[str]:
+def _key_lines(subject: str, key: Sequence[str], columns: int) -> list[str]:
     """The chart's subject and the mark of each trial, on as many lines as it takes."""
-    lines = [headline.axis_title]
+    lines = [subject]
     for entry in key:
         if len(lines[-1]) + 4 + len(entry) <= columns:
             lines[-1] += f"    {entry}"

@@ -17,6 +17,7 @@ from edgebed.journal.summary import RunSummary, TrialSummary
 from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.traffic_text import measured_rows
 from edgebed.reports.writing.page import Grid
+from edgebed.studies.measures import part_of
 
 MOST_FREQUENT = "most frequent class"
 """What charts call what who always says the test set's most frequent class comes to."""
@@ -32,7 +33,7 @@ FLOOR = -1.0
 values say no more, and would take the room of all others."""
 DISPENSABLE = (
     "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "total", "exchanged",
-    "best",
+    "validated", "best",
 )  # fmt: skip
 
 
@@ -66,6 +67,11 @@ def headline_of(each: Iterable[Series]) -> TaskMeasure:
     return next((series.evaluations.headline for series in each if len(series.evaluations)), declared(())[0])
 
 
+def selects_by(each: Iterable[Series]) -> str:
+    """The part of the data whose values are drawn: the one that choices look at."""
+    return part_of(series.evaluations.selects_by for series in each if len(series.evaluations))
+
+
 def measures_grid(summary: RunSummary) -> Grid:
     """All measures that any trial has, a row each, with a column for each trial that began."""
     trials = summary.trials
@@ -88,6 +94,7 @@ def results_grid(summary: RunSummary) -> Grid:
     """Some measures, a column each, with a row for each trial."""
     own = "server" if any(trial.server for trial in summary.trials) or not summary.trials else "shards"
     unwanted = set() if any(trial.has_idle_end for trial in summary.trials) else {"last update"}
+    unwanted |= set() if any(trial.validated for trial in summary.trials) else {"validated"}
     unwanted |= {"updates/s"} if own == "shards" else set()  # it is that of the steps
     shown = [each for each in _measures(summary.trials).values() if each.column and each.family in ("all", own)]
     measures = [each for each in shown if each.column not in unwanted]

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from edgebed.core.measures.measure import Unit
+from edgebed.core.measures.measure import Unit, unit_of
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.measures.trial import unit_of
 from edgebed.core.quantities import bytes_text, count_text, number_text
 from edgebed.reports.writing.page import Grid
 from edgebed.studies.agreement.agreement import (  # fmt: skip

@@ -6,10 +6,22 @@ from collections.abc import Sequence
 from edgebed.core.quantities import UNMEASURED, count_text, updates_text, utc_text
 from edgebed.reports.run.answer import Cost, costs_text, firsts_text
 from edgebed.reports.run.charts import with_most_frequent
-from edgebed.reports.studies.comparison_tables import grids, how_to_read, trials_grid
+from edgebed.reports.studies.comparison_tables import clients_grid, clients_legend, grids, how_to_read, trials_grid
 from edgebed.reports.studies.curves import BAND, Over, curves_chart
 from edgebed.reports.writing.figures import Chart
-from edgebed.reports.writing.page import Figures, Grid, Listing, Notes, Page, Paragraph, Section, Span, legend, shaded
+from edgebed.reports.writing.page import (
+    Figures,
+    Grid,
+    Listing,
+    Notes,
+    Page,
+    Paragraph,
+    Part,
+    Section,
+    Span,
+    legend,
+    shaded,
+)
 from edgebed.running.results import Run
 from edgebed.studies.arms import Arm
 from edgebed.studies.comparison.comparison import FIRSTS, INCOMPARABLE, Comparison
@@ -35,6 +47,8 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
     tasks, notes = Notes(shaded(comparison.other_tasks, "bad")), Notes(shaded(comparison.notes, "unknown"))
     left_out = Notes(shaded((f"left out: {line}" for line in comparison.left_out), "quiet"))
     charts = charts_of_comparison(comparison, arms)
+    clients: list[Part] = [legend(clients_legend(comparison)), clients_grid(comparison)]
+    by_client = [Section("Client by client", clients)] if comparison.clients else []
     changes = [
         Grid(("setting", comparison.baseline, name), [(each.path, each.before, each.after) for each in changed])
         for name, changed in others.items()
@@ -55,6 +69,7 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
         parts=[
             *tables,
             reading,
+            *by_client,
             Section("What changed", changes),
             Section("Each trial", [trials_grid(comparison)]),
             Section("The runs", [Grid(RUN_HEAD, list(map(_run_row, runs)))]),
@@ -65,6 +80,7 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
             Paragraph(_firsts(comparison)),
             *tables,
             reading,
+            *by_client,
             *(
                 Section(f"What changed from {comparison.baseline} to {name}", [Notes(list(map(str, changed)))])
                 for name, changed in others.items()

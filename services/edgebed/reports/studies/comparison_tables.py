@@ -2,12 +2,12 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
-from edgebed.core.measures.measure import SHARE, Unit
+from edgebed.core.measures.clients import STATISTICS
+from edgebed.core.measures.measure import SHARE, Unit, unit_of
 from edgebed.core.measures.measure import Measure as OfTrials
-from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.measures.trial import unit_of
+from edgebed.core.measures.task import TEST, VALIDATION, TaskMeasure
 from edgebed.core.quantities import UNMEASURED, count_text, number_text, percent_text, updates_text
 from edgebed.reports.writing.page import Grid, Span, Text
 from edgebed.studies.comparison.comparison import REACHED, ArmResult, Comparison, Measure, Outcome
@@ -37,22 +37,61 @@ def grids(comparison: Comparison) -> dict[str, Grid]:
     return found
 
 
+def clients_grid(comparison: Comparison) -> Grid:
+    """What each arm does to the clients, a row each."""
+    headline = comparison.headline
+    rows = [
+        (
+            name,
+            *(mean_text(each.spreads[statistic], headline.text) for statistic in STATISTICS),
+            UNMEASURED if each.worse is None else percent_text(each.worse),
+            UNMEASURED if each.better is None else percent_text(each.better),
+            _most_lost(each.gains, headline),
+        )
+        for name, each in comparison.clients.items()
+    ]
+    head = ("arm", *(statistic.replace("_", " ") for statistic in STATISTICS), "worse", "better", "loses most")
+    return Grid(head, rows).without_empty_columns()
+
+
+def clients_legend(comparison: Comparison) -> str:
+    """What the table of clients shows."""
+    if not comparison.clients:
+        return ""
+    return (
+        f"{comparison.headline.title} of the last models by client, means over seeds; a decile is a tenth of the "
+        "clients, of one at least. Worse, better: share of the clients whose value is so against "
+        f"{comparison.baseline}, in the mean over seeds, client by client."
+    )
+
+
+def _most_lost(gains: Mapping[str, float], headline: TaskMeasure) -> str:
+    """The client that loses most against the baseline."""
+    lost = {name: gain for name, gain in gains.items() if gain < 0}
+    if not lost:
+        return UNMEASURED
+    name = min(lost, key=lost.__getitem__)
+    return f"{name}, {headline.points_text(-lost[name])}"
+
+
 def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     """How to read the tables."""
     headline, level = comparison.headline, comparison.level
     words, is_rising = headline.words, headline.better == "more"
     highest, high = ("highest", "high") if is_rising else ("lowest", "low")
-    best = (
-        f"Best {words} is the {highest} single evaluation"
-        if comparison.window == 1
-        else f"Best {words} is the {highest} moving average over {comparison.window} evaluations"
-    )
     what = (
         "exchanged is the payload of all messages"
         if comparison.family == "shards"
         else "up is the payload of the pushes, down that of the models sent to workers"
     )
-    best += f", chosen by the test set and so a little too {high}"
+    evaluation = (
+        "single evaluation" if comparison.window == 1 else f"moving average over {comparison.window} evaluations"
+    )
+    best = f"Best {words} is the {highest} {evaluation}, chosen by the test set and so a little too {high}"
+    if comparison.selects_by == VALIDATION:
+        best = f"Best {words} is the test part's where the validation part had its {highest} {evaluation}"
+    elif comparison.selects_by != TEST:
+        best += ", but for trials with a validation part, which chooses instead"
     sentences = [f"{best}; {what}.", *filter(None, [updates_text(comparison.examples_per_update)])]
     if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
         counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})

@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from edgebed.core.measures.task import TaskMeasure
-from edgebed.journal.series import Evaluations, Floats, Series
+from edgebed.journal.columns.evaluations import Evaluations
+from edgebed.journal.series import Floats, Series
 from edgebed.reports.run.charts import AXES, ExamplesPerUpdate, bytes_of, bytes_scale, value_axis
 from edgebed.reports.run.trial_measures import headline_of
 from edgebed.reports.writing.figures import Chart, line_style, percent_axis
@@ -112,20 +112,20 @@ def _plot(arms: Arms, over: Over, window: int, examples: ExamplesPerUpdate) -> C
             bytes_scale(axes, over, low, max((line.x[-1] for line in lines), default=0.0))
         else:
             axes.set_xlabel(AXES[over])
-        headline = headline_of(trial for trials in arms.values() for trial in trials)
+        every = [trial for trials in arms.values() for trial in trials]
+        headline = headline_of(every)
+        value_axis(axes, every)
         if headline.is_share and headline.better == "more":
-            _error_axis(axes, headline, lines)
-        else:
-            value_axis(axes, headline)
+            _error_axis(axes, lines)
 
     return plot
 
 
-def _error_axis(axes: Axes, headline: TaskMeasure, lines: Sequence[MeanBand]) -> None:
+def _error_axis(axes: Axes, lines: Sequence[MeanBand]) -> None:
     """Set up an axis of shares on a logarithmic scale of the error: 98 and 99 % are as far apart as 80 and 90 %."""
     axes.set_yscale("function", functions=(_height, _share))
     percent_axis(axes.yaxis)
-    axes.set_ylabel(f"{headline.axis_title}\nlogarithmic in the error")
+    axes.set_ylabel(f"{axes.get_ylabel()}\nlogarithmic in the error")
     axes.yaxis.set_minor_locator(NullLocator())
     if lines:
         low, high = min(line.low.min() for line in lines), max(line.high.max() for line in lines)

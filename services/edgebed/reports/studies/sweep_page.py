@@ -6,6 +6,7 @@ the sweep. It names no folder, host or user of this machine, so that it can be p
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from edgebed.core.measures.task import VALIDATION
 from edgebed.core.quantities import count_text, number_text
 from edgebed.reports.run.answer import ONE_SEED
 from edgebed.reports.studies.reproduction_page import TEST_SET, machine_section, results_sentence, runs_sentences
@@ -33,8 +34,8 @@ from edgebed.studies.sweep.sweep_result import SweepResult
 from edgebed.studies.sweep.winners import Win
 
 COUNTED = """\
-Every point is a run in virtual time. It ends as soon as the mean of its last evaluations, which are made on the test
-set at the scenario's intervals, reaches the level; what gives up first is said to be *not* there *in* so many updates.
+Every point is a run in virtual time. It ends as soon as the mean of its last evaluations, which are made at the
+scenario's intervals, reaches the level; what gives up first is said to be *not* there *in* so many updates.
 **Time** counts from the start of training. **Up** (ingress) is the payload of the pushes that made the model, **down**
 (egress) that of the models handed out to workers for it, **total** both together. An **update** is a push, of one
 mini-batch or of as many as the method's workers go through between two pushes; **passes** is how many times they stand
@@ -42,6 +43,9 @@ for all training examples. **CPU** is, for every update that workers made, appli
 mini-batch, what compressing and encoding takes, and what the server needs to decode and restore it. Applying updates,
 evaluating, and compressing models on their way down are not in it."""
 
+VALIDATED = """\
+The validation part of the data decided when a level was reached, and which evaluation was best; accuracies in the table
+are those of the test part, which nothing was chosen by."""
 MAP = """\
 A cell names the method that is first, its time, how many times as long the second takes, with that one's letter, and
 *decided* where the table below says so. ≈ before the factor: less lies between the two than between two evaluations."""
@@ -76,7 +80,7 @@ def sweep_page(result: SweepResult, command: str) -> Page:
         lead=[Paragraph(Span(_firsts(result), "strong")), fell],
         parts=[
             Paragraph(_overview(result)),
-            Prose(TEST_SET),
+            Prose(VALIDATED if result.selects_by == VALIDATION else TEST_SET),
             Notes([coded(note) for note in result.notes]),
             Section("Against each axis", [legend(CURVES), *_against_axes(result)]),
             Section(

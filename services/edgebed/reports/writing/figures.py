@@ -241,7 +241,7 @@ def time_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
         axis.set_major_locator(FixedLocator(inside[:: 1 + len(inside) // TICKS_MAX]))
 
 
-def percent_axis(axis: YAxis) -> None:
+def percent_axis(axis: XAxis | YAxis) -> None:
     """Format an axis of fractions in per cent."""
     axis.set_major_formatter(PercentFormatter())
 

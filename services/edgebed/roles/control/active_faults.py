@@ -7,7 +7,8 @@ import msgspec
 
 from edgebed.core.actions import ACTIONS, KILLS, Action
 from edgebed.core.plan import Injection
-from edgebed.core.planned.link import LinkChange
+from edgebed.core.planned.link import LinkChange, LinkPlan
+from edgebed.core.units import format_duration
 from edgebed.roles.control.members import Member, State
 from edgebed.roles.control.pending_actions import FaultCause
 
@@ -59,6 +60,17 @@ class ActiveFaults(msgspec.Struct):
             return overlap
         later = f"; {overlap or 'its next life will be so'}" if ACTIONS[injection.action].outlasts else ""
         return f"it is not there ({member.state}){later}"
+
+    def unevenness(self, change: LinkChange, planned: LinkPlan) -> str:
+        """Say why a link cannot be so: its jitter would be above its latency, whatever is planned; empty if it can."""
+        merged, moments = _merged(self.change, change), (planned, *planned.changes)
+        assert merged is not None
+        latencies, jitters = ([getattr(each, field) or 0.0 for each in moments] for field in ("latency_s", "jitter_s"))
+        latency_s = max(latencies) if merged.latency_s is None else merged.latency_s
+        jitter_s = min(jitters) if merged.jitter_s is None else merged.jitter_s
+        if jitter_s <= latency_s or (change.latency_s, change.jitter_s) == (None, None):
+            return ""
+        return f"a jitter of {format_duration(jitter_s)} is above the latency of {format_duration(latency_s)}"
 
     def note(self, cause: FaultCause, injection: Injection) -> str:
         """Note that a step is done; say why it takes no doing, empty if it does."""

@@ -84,7 +84,7 @@ class ResumedTrial(msgspec.Struct, frozen=True, kw_only=True):
     evaluated: tuple[float, int] | None = None
     """Time in seconds of training, and version, of the last evaluation; None: there is none."""
     measured: dict[str, float] = {}
-    """What it measured."""
+    """What it measured, on the part that versions are chosen by."""
     triggered_s: dict[tuple[str, str], float] = {}
     """When each fault was first triggered, by name and node, in seconds of training."""
     by_hand: tuple[tuple[float, Injection], ...] = ()

@@ -40,6 +40,8 @@ class Injector:
         """Have a step done, or say why there is nothing to do."""
         member, active = self.members[injection.node], self.active_faults[injection.node]
         problem = impossible(injection, member)
+        if not problem and cause.ticket is not None and injection.change:
+            problem = active.unevenness(injection.change, member.plan.link)
         if problem:
             return self._settle(cause, injection, problem=problem)
         if injection.action == "launch" and active.launch and member.is_there:

@@ -63,6 +63,7 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
     records.Messages: OF_SHARDS,
     records.Traffic: SERVER | OF_SHARDS,
     records.Evaluated: EVALUATOR,
+    records.Clients: EVALUATOR | WORKER,
     records.Diverged: WORKER | SHARD | EVALUATOR,
     records.Clock: NODES,
     records.Dropped: NODES,
@@ -114,6 +115,7 @@ class RecordPermissions:
         self.plans = {node.node: node for node in plan.nodes}
         self.duties = {node.node: _duty(node, plan) for node in plan.nodes}
         self.neighbours = plan.neighbours()
+        self.measures = frozenset(each.name for each in plan.measures)
         self.strides: dict[str, int] = {}
         """Mini-batches from one step of each shard to its next."""
         if not plan.pushes:
@@ -243,6 +245,22 @@ def _diverged(permissions: RecordPermissions, node: str, incarnation: int, said:
     return "" if permissions.duties[node] == "evaluator" else _of_another_life(permissions, node, incarnation, said)
 
 
+def _clients(permissions: RecordPermissions, node: str, _: int, said: records.Clients) -> str:
+    plan = getattr(permissions.plans[node], "by_client", None)
+    if plan is None:
+        return "nothing is to be measured client by client"
+    if strange := set(said.clients) - {*plan.clients}:
+        return f"of client {min(strange):,}, whom it has no examples of"
+    lengths = {len(values) for part in (said.measured, said.tuned) for values in part.values()}
+    return "" if lengths <= {len(said.clients)} else f"values of {max(lengths):,} of {len(said.clients):,} clients"
+
+
+def _of_no_such_measure(permissions: RecordPermissions, _: str, __: int, said: Any) -> str:
+    parts = (getattr(said, part, {}) for part in ("measured", "validation", "tuned"))
+    strange = next((name for part in parts for name in part if name not in permissions.measures), "")
+    return f"of {_shown(strange)}, which the task does not measure" if strange else ""
+
+
 def _wrong_by_itself(permissions: RecordPermissions, node: str, incarnation: int, said: Any) -> str:
     return OWN[type(said)](permissions, node, incarnation, said)
 
@@ -288,6 +306,7 @@ OWN: dict[type[records.Record], Check] = {
     records.Progress: _progress,
     records.Taught: _taught,
     records.Diverged: _diverged,
+    records.Clients: _clients,
 }
 SHARED: tuple[tuple[Collection[type[records.Record]], Check], ...] = (
     (TEXTS, _long),
@@ -298,6 +317,7 @@ SHARED: tuple[tuple[Collection[type[records.Record]], Check], ...] = (
     (SUMMED, _uncountable),
     (CUMULATIVE, _shrunk),
     ((records.Sent, records.Received), _untraced),
+    ((records.Evaluated, records.Clients), _of_no_such_measure),
     (OWN, _wrong_by_itself),
 )
 CHECKS: dict[type[records.Record], tuple[Check, ...]] = {

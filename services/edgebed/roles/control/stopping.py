@@ -31,13 +31,14 @@ class Stopping:
         if level is None or record.version == self.version:
             return []
         self.version = record.version
-        self.evaluated.append(record.measured.get(level.measure, math.nan))
+        self.evaluated.append(record.selecting.get(level.measure, math.nan))
         mean = fmean(self.evaluated)
         measure = next(each for each in self.plan.measures if each.name == level.measure)
         if len(self.evaluated) < level.window or not measure.is_reached(mean, level.value):
             return []
+        words = measure.words_on(self.plan.evaluator.selects_by)
         of = "" if level.window == 1 else f" (mean of {level.window} evaluations)"
-        return self._stop(f"{measure.words} {mean:.4f}{of} reached {level.value:g} at update {record.version}")
+        return self._stop(f"{words} {mean:.4f}{of} reached {level.value:g} at update {record.version}")
 
     def timed_out(self) -> list[Effect]:
         """Stop training as its time has passed."""

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.core.measures.task import TRAIN
 from edgebed.core.plan import NodePlan
 from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint
 from edgebed.learning.beginning import Beginning
@@ -21,7 +22,6 @@ def payload_of(
 
     Nodes that compute with a model that has constants are given these, too.
     """
-    data = planned.data
 
     def payload(node: NodePlan) -> NodeInputs:
         arrays: dict[str, NDArray[Any]]
@@ -37,9 +37,12 @@ def payload_of(
             elif state is not None:
                 arrays["state"] = state
         elif node.role == "evaluator":
-            arrays = data.test.named()
+            parts = planned.measured
+            if planned.clients and planned.clients.own is not None:
+                parts[TRAIN] = planned.clients.own
+            arrays = {name: each for which, part in parts.items() for name, each in part.named(which).items()}
         else:
-            arrays = planned.examples(node).named()
+            arrays = planned.examples(node).named(TRAIN)
         if (constants := beginning.constants(node)).size:
             arrays["constants"] = constants
         encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]

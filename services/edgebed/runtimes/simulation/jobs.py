@@ -1,5 +1,6 @@
 """The work of all nodes of a trial, done with one network that holds all the data."""
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from edgebed.core.errors import InfrastructureError, OwnCodeError
 from edgebed.core.imports import reason
 from edgebed.learning.beginning import Beginning
+from edgebed.learning.client_network import ClientNetwork
 from edgebed.learning.network import Network
 from edgebed.planning.node_plans import EVALUATOR
 from edgebed.planning.planning import PlannedTrial
@@ -24,7 +26,7 @@ def jobs_of(planned: PlannedTrial, beginning: Beginning, device: str = "cpu") ->
     works: dict[str, JobRunner] = {}
     constants = beginning.constants(plan.node(EVALUATOR))
     trained = Network(plan.nodes[0].task, data.train, constants, device)
-    tested = Network(plan.nodes[0].task, data.test, constants, device)
+    tested = Network(plan.nodes[0].task, planned.measured, constants, device)
 
     class Part:
         """The network as one node sees it."""
@@ -43,7 +45,13 @@ def jobs_of(planned: PlannedTrial, beginning: Beginning, device: str = "cpu") ->
         def network() -> Network | Part:
             return tested if node.role == "evaluator" else Part(planned.parts[name])
 
-        work = work_of(node, lambda: planned.examples(node), beginning.constants(node), network, device=device)
+        def clients(network: Network) -> ClientNetwork:
+            assert planned.clients is not None
+            found = planned.clients
+            return ClientNetwork(network, found.plan, node.seed, found.measured, found.own)
+
+        examples = functools.partial(planned.examples, node)
+        work = work_of(node, examples, beginning.constants(node), network, clients, device=device)
         assert work is not None, f"{name} has no work"
         return work
 

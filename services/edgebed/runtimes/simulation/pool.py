@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 from edgebed.core.errors import InfrastructureError
 from edgebed.roles.layerwise.shard_work import ShardJob
 from edgebed.roles.work import (
+    ClientsJob,
     EvaluationJob,
     GradientJob,
     GradientResult,
@@ -199,7 +200,7 @@ class Pool:
             self.is_at_work = False
 
     def _take_batch(self, end: int) -> list[int]:
-        """Take the jobs that are needed first (0) or last (-1); a share of an evaluation makes a batch by itself."""
+        """Take the jobs that are needed first (0) or last (-1); what measures a model makes a batch by itself."""
         tickets = [self.waiting.pop(end)[1]]
         while self.waiting and len(tickets) < BATCH and not self._is_score(tickets[0]):
             if self._is_score(self.waiting[end][1]):
@@ -208,7 +209,7 @@ class Pool:
         return tickets
 
     def _is_score(self, ticket: int) -> bool:
-        return isinstance(self.jobs[ticket][1], ScoreJob)
+        return isinstance(self.jobs[ticket][1], ScoreJob | ClientsJob)
 
     def cancel(self, ticket: int) -> None:
         """Drop a job that is not needed after all: neither its result nor its error is ever returned."""
@@ -243,7 +244,7 @@ class Pool:
     def _entry(self, ticket: int) -> tuple[int, str, Job, int, int | None]:
         """A job as it is sent to a child: with the slots of its model and of its result."""
         node, job = self.jobs[ticket]
-        assert isinstance(job, GradientJob | ScoreJob)
+        assert isinstance(job, GradientJob | ScoreJob | ClientsJob)
         slot = self.arena.slot_of(job.theta)
         assert slot is not None, "a job's model lies in the arena"
         output = None

@@ -6,7 +6,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from edgebed.core.plan import FaultStep
-from edgebed.scenario.choices import CPUS_MIN
+from edgebed.scenario.choices import CPUS_MAX, CPUS_MIN
 from edgebed.scenario.faults.settings.entry import ONLY_WATCHES, FaultSection, for_a_while
 from edgebed.scenario.faults.settings.targets import Target
 from edgebed.scenario.faults.settings.triggers import Triggered
@@ -22,7 +22,7 @@ class Cpus(FaultSection, Triggered):
 
     cpus: Target
     """Target node(s)."""
-    to: float = Field(ge=CPUS_MIN)
+    to: float = Field(ge=CPUS_MIN, le=CPUS_MAX)
     """The new cap in cores, e.g. 0.1; 0.01 at least."""
     duration: Duration | None = Field(default=None, alias="for")
     """Time after which the cap is as planned again; until the end if left out."""

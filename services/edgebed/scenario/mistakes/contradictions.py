@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from edgebed.algorithms.registry import applied_together
 from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
+from edgebed.core.measures.clients import WHOSE
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
 from edgebed.scenario.faults.registry import name_of, plan_faults
@@ -106,7 +107,7 @@ _POSSIBLE: dict[str, Callable[[_Range, float], bool]] = {
 
 def _expectations(trial: "TrialSection", last_update: int | None) -> Iterator[Contradiction]:
     """Bounds that no trial which ends like this can meet."""
-    ranges = _ranges(trial, last_update)
+    ranges = _ranges(trial, last_update, "best" if trial.task.validation is None else "validated")
     for measure, bound in trial.expect.bounds.items():
         found = ranges.get(measure)
         if found and not _POSSIBLE[bound.comparison](found, bound.value):
@@ -115,8 +116,11 @@ def _expectations(trial: "TrialSection", last_update: int | None) -> Iterator[Co
             yield Contradiction((("expect", measure), limits), message)
 
 
-def _ranges(trial: "TrialSection", last_update: int | None) -> dict[str, _Range]:
-    """Return the ranges of what `stop` limits. A lower limit is certain where nothing else ends the trial."""
+def _ranges(trial: "TrialSection", last_update: int | None, reached: str) -> dict[str, _Range]:
+    """Return the ranges of what `stop` limits. A lower limit is certain where nothing else ends the trial.
+
+    `reached`: which of a measure's numbers is on the part of the data that stopping looks at.
+    """
     ranges, stop = {}, trial.stop
     level = stop.level
     alone = [stop.updates, stop.time, level].count(None) == 2
@@ -130,7 +134,7 @@ def _ranges(trial: "TrialSection", last_update: int | None) -> dict[str, _Range]
         reason = f"the trial goes on until the {measure.words} is {level.value:g}"
         ends = (level.value, 1.0 if measure.is_share else math.inf)
         ends = ends if measure.better == "more" else (0.0 if measure.is_share else -math.inf, level.value)
-        ranges[f"best_{level.measure}"] = _Range(*ends, stop.level_key, reason)
+        ranges[f"{reached}_{level.measure}"] = _Range(*ends, stop.level_key, reason)
     return ranges
 
 
@@ -139,10 +143,28 @@ def _unmeasured(trial: "TrialSection", faults: "_Entries") -> Iterator[Contradic
     for measure, why in trial.expect.of_others("shards" if trial.sharding else "server"):
         message = f"'{trial.method.name}' has no {measure}: {why}; leave it out"
         yield Contradiction((("expect", measure), ("method",)), message)
+    for measure in trial.expect.bounds if trial.task.validation is None else ():
+        if measure.startswith("validated_"):
+            message = "the task has no validation part; add task.validation, or expect final_ or best_"
+            yield Contradiction((("expect", measure), ("task", "validation")), message)
+    yield from _unmeasured_clients(trial)
     done = {step.injection.action for _, of_entry in faults for fault in of_entry for step in fault.steps}
     if "back_s" in trial.expect.bounds and trial.on_failure != "restart" and not done & BRINGS_BACK:
         message = "no fault brings a node back, so nothing is measured unless it is done by hand; leave it out"
         yield Contradiction((("expect", "back_s"), ("faults",), ("on_failure",)), message, "never")
+
+
+def _unmeasured_clients(trial: "TrialSection") -> Iterator[Contradiction]:
+    """Bounds on numbers over clients that nobody measures."""
+    by_client, key = trial.evaluation.by_client, ("evaluation", "by_client")
+    for measure in trial.expect.bounds:
+        whose = next((each for each in WHOSE if measure.startswith(f"{each}_")), None)
+        if whose and by_client is None:
+            message = "nothing is measured client by client; add evaluation: { by_client: final }"
+            yield Contradiction((("expect", measure), key), message)
+        elif whose == "tuned_client" and by_client and by_client.fine_tune is None:
+            message = "clients are not fine-tuned; add fine_tune: { steps: 5, learning_rate: 0.01 } to by_client"
+            yield Contradiction((("expect", measure), key), message)
 
 
 # --- faults ----------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from edgebed.running.tables import table_html
 from edgebed.scenario.mistakes.problems import choose
 from edgebed.studies.arms import Arm, ArmTrial, Gathered
 from edgebed.studies.changes import SettingChange
+from edgebed.studies.comparison.clients import ClientsOfArm, compare_clients
 from edgebed.studies.comparison.warnings import warnings_of
 from edgebed.studies.measures import (
     WINDOW,
@@ -34,6 +35,7 @@ from edgebed.studies.measures import (
     level_told,
     named_level,
     no_better_text,
+    part_of,
     reach,
 )
 from edgebed.studies.statistics import CONFIDENCE, ConfidenceInterval, interval, paired, paired_ratio
@@ -119,6 +121,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The measure of the task that results are told by."""
     window: int
     """Evaluations that a moving average of it is taken over."""
+    selects_by: str
+    """The part of the data by which levels are reached and best versions are chosen: test or validation."""
     level: Level | None
     """What `to` and the like refer to; None where there is none that all arms reached. It is named where it was asked
     for, by the user or by all scenarios alike, else the best of a ladder that all arms reached in each seed."""
@@ -128,6 +132,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """The arm that needs least to reach the level, by measure, of those that reached it in each of their seeds."""
     arms: dict[str, ArmResult]
     """Results of the arms by name, in the order of the runs given."""
+    clients: dict[str, ClientsOfArm] = {}
+    """What each arm does to the clients; empty where nothing was measured client by client."""
     other_tasks: tuple[str, ...]
     """Differences of tasks, for each arm that does not train the baseline's. To be read before anything else."""
     left_out: tuple[str, ...]
@@ -233,10 +239,12 @@ def compare_arms(
         baseline=base.name,
         headline=headline,
         window=window,
+        selects_by=part_of(trial.series.evaluations.selects_by for trial in trials),
         level=level,
         confidence=CONFIDENCE,
         firsts={name: found for name in FIRSTS if (found := _first(results, name))},
         arms=results,
+        clients=compare_clients(arms, base, headline),
         other_tasks=tuple(
             f"{arm.name} does not train the task of {base.name}: {', '.join(map(str, changes))}"
             for arm in arms
@@ -272,7 +280,8 @@ def _asked(plans: Sequence[Plan], headline: TaskMeasure, to: float | None, windo
     """The level that the user asks for, else at which all scenarios stop; None where nobody does."""
     named = named_level(plans)
     if to is not None:
-        return Level(headline, to, window or (named.window if named else WINDOW), is_named=True)
+        part = part_of(plan.evaluator.selects_by for plan in plans)
+        return Level(headline, to, window or (named.window if named else WINDOW), part, is_named=True)
     return named and msgspec.structs.replace(named, window=window or named.window)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from edgebed.core.errors import ScenarioError
-from edgebed.core.measures.task import Level, TaskMeasure
+from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
 from edgebed.core.package import SHIPPED
 from edgebed.core.units import parse_rate
 from edgebed.planning.planning import PlannedTrial, plan_trials
@@ -21,6 +21,7 @@ from edgebed.scenario.schema import Scenario
 from edgebed.scenario.shipped import scenario_file
 from edgebed.scenario.sweep_section import SweepSection, value_text
 from edgebed.studies.cells.cells import CellRun, CellSpecs
+from edgebed.studies.measures import part_of
 from edgebed.studies.papers.paper import Cell
 
 RATES = ("uplink", "downlink")
@@ -80,6 +81,12 @@ class SweepPlan:
         """The measure of the task that is to reach a value."""
         measures = self.scenario.trials[self.methods[0]].measures
         return next(each for each in measures if each.name == self.level.measure)
+
+    @property
+    def selects_by(self) -> str:
+        """The part of the data that it is reached on."""
+        tasks = [self.scenario.trials[method].task for method in self.methods]
+        return part_of(TEST if task.validation is None else VALIDATION for task in tasks)
 
     @property
     def all(self) -> list[Point]:

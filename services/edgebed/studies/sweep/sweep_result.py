@@ -17,7 +17,7 @@ import msgspec
 
 from edgebed.algorithms.registry import batches_a_push, notes_of
 from edgebed.core.measures.measure import SECONDS, Measure
-from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.task import TEST, TaskMeasure
 from edgebed.core.measures.trial import MEASURES as OF_TRIALS
 from edgebed.core.quantities import mean_of_text
 from edgebed.studies.cells.cells import CellRun, CellSpecs
@@ -57,9 +57,9 @@ class PointResult(msgspec.Struct, frozen=True, kw_only=True):
     passes: float | None = None
     """How many times they stand for all training examples."""
     best: float | None
-    """The best value over all seeds: a mean over as many evaluations."""
+    """The best value over all seeds: a mean over as many evaluations, on the test part."""
     final: float | None = None
-    """Mean of the last models' values, over seeds."""
+    """Mean of the last models' values on the test part, over seeds."""
     fell: tuple[Fall, ...] = ()
     """What seeds reached and did not keep, a value for each that did not."""
     gives_up: int
@@ -126,6 +126,8 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     window: int
     """Number of evaluations whose mean must reach the value."""
+    selects_by: str = TEST
+    """The part of the data that it is reached on."""
     methods: tuple[str, ...]
     axes: dict[str, tuple[str, ...]]
     """Values of each axis, by key."""
@@ -142,7 +144,8 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def level_text(self) -> str:
         """What is to be reached, in words, with over how many evaluations the mean is."""
-        return self.measure.level_told(self.value) + mean_of_text(self.window)
+        on = "" if self.selects_by == TEST else f" on the {self.selects_by} part"
+        return f"{self.measure.level_told(self.value)}{on}{mean_of_text(self.window)}"
 
 
 def evaluate_sweep(
@@ -160,6 +163,7 @@ def evaluate_sweep(
         measure=points.measure,
         value=points.level.value,
         window=points.level.window,
+        selects_by=points.selects_by,
         methods=points.methods,
         axes={axis.key: axis.values for axis in points.axes},
         seeds=points.seeds,
@@ -195,7 +199,7 @@ def _point(
 ) -> PointResult:
     runs = [CellRun(points.name(point), 1.0, seed) for seed in range(1, points.seeds + 1)]
     trials = {run.seed: there[run] for run in runs if run in there}
-    level = Level(points.measure, points.level.value, points.level.window, is_named=True)
+    level = Level(points.measure, points.level.value, points.level.window, points.selects_by, is_named=True)
     reached = {
         seed: found
         for seed, trial in trials.items()

@@ -1,0 +1,20 @@
+"""What was measured client by client, in a line: charts are drawn elsewhere."""
+
+from edgebed.core.measures.clients import WHOSE
+from edgebed.running.results import Trial
+
+WHOSE_TEXT = {"client": "as they are", "tuned_client": "fine-tuned", "unseen_client": "never seen in training"}
+
+
+def client_line(trial: Trial) -> str:
+    """The headline over clients in a line; empty where nothing was measured client by client."""
+    summary, headline = trial.summary.clients, trial.summary.headline
+    if summary is None:
+        return ""
+    texts = []
+    for whose, part in WHOSE.items():
+        if spread := getattr(summary, part).get(headline.name):
+            prefix = "" if whose == "client" else f"{WHOSE_TEXT[whose]}: "
+            mean, worst = headline.text(spread.mean), headline.text(spread.worst_decile)
+            texts.append(f"{prefix}mean {mean}, worst decile {worst}")
+    return f"{headline.title} by client ({summary.clients:,}): {'; '.join(texts)}." if texts else ""

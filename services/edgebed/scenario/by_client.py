@@ -1,0 +1,70 @@
+"""What of a trial is measured client by client: the section `evaluation.by_client`."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+
+from edgebed.core import units
+from edgebed.scenario.choices import Interval, read_interval, write_interval
+from edgebed.scenario.section import Section
+
+FINAL = "final"
+INTERVAL_SCHEMA: dict[str, Any] = {
+    "anyOf": [
+        {"type": "string", "title": "updates", "pattern": "^[0-9]+ updates?$", "examples": ["200 updates"]},
+        {"type": "string", "title": "duration", "pattern": units.DURATION_PATTERN},
+    ]
+}
+Every = Annotated[
+    Interval,
+    PlainValidator(read_interval),
+    PlainSerializer(write_interval, return_type=str, when_used="json"),
+    WithJsonSchema(INTERVAL_SCHEMA),
+]
+
+
+class FineTuneSection(Section):
+    """Local fine-tuning before a client is measured, by plain gradient descent on its own training examples.
+
+    The values before it stand beside those after it.
+    """
+
+    steps: int = Field(ge=0)
+    """Mini-batches of the task's size, or of all examples of a client that has fewer."""
+    learning_rate: float = Field(gt=0.0)
+    """Learning rate of these steps."""
+
+
+class ByClientSection(Section):
+    """The global model, measured on each client's own part of the test set.
+
+    Where that does not say whose its examples are, on each client's own part of the validation part.
+    """
+
+    every: Every | None = None
+    """Interval in updates or time, a multiple of `evaluation.every`; the last model alone if left out, which is
+    measured in any case."""
+    fine_tune: FineTuneSection | None = None
+    """Local fine-tuning before the measure, on the clients' own training examples, which the evaluator is given."""
+
+
+def whole_form(given: object) -> object:
+    """Return the mapping that `final`, or an interval alone, stands for; anything else as it is."""
+    if given == FINAL:
+        return {}
+    return {"every": given} if isinstance(given, str) else given
+
+
+def interval_problem(by_client: ByClientSection | None, every: Interval) -> str:
+    """Say why the interval does not fit that of evaluations; empty: it does."""
+    if by_client is None or by_client.every is None:
+        return ""
+    own = by_client.every
+    if own.updates and every.updates and own.updates % every.updates == 0:
+        return ""
+    if own.time_s and every.time_s and abs(own.time_s / every.time_s - round(own.time_s / every.time_s)) < 1e-6:
+        return ""
+    return (
+        f"every {write_interval(own)} is no multiple of evaluation.every, {write_interval(every)}, when the model is "
+        "there"
+    )

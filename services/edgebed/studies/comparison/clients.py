@@ -1,0 +1,86 @@
+"""Arms compared client by client: what each does to the clients, over seeds, and whom it makes worse than the baseline.
+
+A client's gain is that of its last value over the baseline's with the same seed, in the mean of the seeds that both
+have; it is made worse where that is below zero. After fine-tuning, where both arms have it, is an arm of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+import msgspec
+import numpy as np
+
+from edgebed.core.measures.clients import STATISTICS, WHOSE
+from edgebed.core.measures.task import TaskMeasure
+from edgebed.journal.columns.clients import names_of
+from edgebed.studies.arms import Arm
+from edgebed.studies.statistics import ConfidenceInterval, interval
+
+TUNED = "{}, fine-tuned"
+
+
+class ClientsOfArm(msgspec.Struct, frozen=True, kw_only=True):
+    """What an arm does to the clients."""
+
+    spreads: dict[str, ConfidenceInterval]
+    """Each statistic over clients, by its name, over seeds."""
+    gains: dict[str, float] = {}
+    """By how much each client is better than under the baseline; empty for the baseline itself."""
+    worse: float | None = None
+    """Share of the clients that are worse; None: there is nothing to compare."""
+    better: float | None = None
+
+
+def compare_clients(arms: Sequence[Arm], base: Arm, headline: TaskMeasure) -> dict[str, ClientsOfArm]:
+    """What each arm does to the clients, by its name; empty where nothing was measured client by client."""
+    found: dict[str, ClientsOfArm] = {}
+    for whose, part in WHOSE.items():
+        tuned = whose == "tuned_client"
+        if whose == "unseen_client":
+            continue
+        baseline = _values(base, headline, tuned=tuned)
+        for arm in arms:
+            spreads = _spreads(arm, part, headline)
+            if not spreads:
+                continue
+            gains = {} if arm is base else _gains(_values(arm, headline, tuned=tuned), baseline, headline)
+            name = TUNED.format(arm.name) if tuned else arm.name
+            found[name] = ClientsOfArm(
+                spreads=spreads,
+                gains=gains,
+                worse=fmean(gain < 0 for gain in gains.values()) if gains else None,
+                better=fmean(gain > 0 for gain in gains.values()) if gains else None,
+            )
+    return found
+
+
+def _spreads(arm: Arm, part: str, headline: TaskMeasure) -> dict[str, ConfidenceInterval]:
+    """Each statistic over the seeds that have it, if all have."""
+    summaries = [member.trial.summary.clients for member in arm.members.values()]
+    spreads = [getattr(each, part).get(headline.name) for each in summaries if each]
+    if len(spreads) < len(summaries) or not all(spreads):
+        return {}
+    return {name: interval([getattr(spread, name) for spread in spreads]) for name in STATISTICS}
+
+
+def _values(arm: Arm, headline: TaskMeasure, *, tuned: bool) -> dict[tuple[int, str], float]:
+    """The last value of each client, by seed and name."""
+    found: dict[tuple[int, str], float] = {}
+    for seed, member in arm.members.items():
+        clients = member.trial.series.clients
+        values = clients.last(headline.name, tuned=tuned)
+        for name, value in zip(names_of(member.trial.plan, clients.clients), values.tolist(), strict=True):
+            if np.isfinite(value):
+                found[seed, name] = value
+    return found
+
+
+def _gains(
+    values: Mapping[tuple[int, str], float], baseline: Mapping[tuple[int, str], float], headline: TaskMeasure
+) -> dict[str, float]:
+    """The mean gain of each client over the seeds in which both arms have it."""
+    by_client: dict[str, list[float]] = {}
+    for (seed, name), value in values.items():
+        if (seed, name) in baseline:
+            by_client.setdefault(name, []).append(float(headline.gain(value, baseline[seed, name])))
+    return {name: fmean(gains) for name, gains in by_client.items()}

@@ -1,0 +1,166 @@
+"""What is measured client by client is the same in every runtime, before and after local fine-tuning."""
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from quick_runs import run as run_quickly
+
+from edgebed.core import records
+from edgebed.core.errors import ScenarioError
+from edgebed.exporting.subjects import tables_of
+from edgebed.reports.run.report import report_page
+from edgebed.reports.writing.html import to_html
+from edgebed.running.results import Run
+from edgebed.scenario.load import load_scenario
+
+RUNTIMES = [
+    pytest.param("simulation", marks=pytest.mark.simulation),
+    pytest.param("process", marks=pytest.mark.process),
+    pytest.param("docker", marks=pytest.mark.docker),
+]
+PEOPLE = '''
+import numpy as np
+from torch import nn
+
+from edgebed import DataSet
+
+NAMES = np.array(["ann", "ben", "cleo", "dan", "eve"])
+
+
+def table(whose=True):
+    """Points of four classes, which lie elsewhere for each person; eve is in the test part alone."""
+    rng = np.random.default_rng(1)
+    centres, who = rng.normal(0, 2, (5, 4, 6)), rng.integers(0, 5, 900)
+    y = rng.integers(0, 4, 900)
+    x = (centres[0][y] + 0.6 * centres[who, y] + rng.normal(0, 1, (900, 6))).astype("float32")
+    train, test = np.arange(900) < 600, np.arange(900) >= 600
+    train &= who != 4
+    of_test = (x[test], y[test], NAMES[who[test]] if whose else None)
+    return DataSet(train=(x[train], y[train], NAMES[who[train]]), test=of_test)
+
+
+def net(input_shape, outputs):
+    return nn.Sequential(nn.Linear(input_shape[0], 16), nn.ReLU(), nn.Linear(16, outputs))
+'''
+SCENARIO: dict[str, Any] = {
+    "name": "people",
+    "seed": 4,
+    "task": {"data": "people_of_mine:table", "model": "people_of_mine:net", "gradient_time": "5ms"},
+    "method": {"preset": "fedavg", "local_work": {"learning_rate": 0.05}},
+    "fleet": {"edge": {"count": 1}},
+    "evaluation": {
+        "every": "5 updates",
+        "by_client": {"every": "10 updates", "fine_tune": {"steps": 10, "learning_rate": 0.05}},
+    },
+    "stop": {"updates": 15},
+    "expect": {"tuned_client_worst_decile_accuracy": ">= 0.5", "unseen_client_mean_accuracy": ">= 0.1"},
+}
+FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-by-client-")  # gone when the tests are over
+
+
+def scenario(**changed: Any) -> Path:
+    """The scenario's file, beside the user's one module, with other sections in place of its own."""
+    folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
+    (folder / "people_of_mine.py").write_text(PEOPLE)
+    (folder / "people.yaml").write_bytes(msgspec.json.encode(SCENARIO | changed))
+    return folder / "people.yaml"
+
+
+@functools.cache
+def run(runtime: str) -> Run:
+    """A run of it, made once for all tests."""
+    return run_of(scenario(), runtime)
+
+
+def run_of(path: Path, runtime: str) -> Run:
+    """A run of a file."""
+    found = run_quickly(path, runtime=runtime, runs_dir=path.parent / "runs")
+    assert found.trials["fedavg"].summary.outcome == "completed"
+    return found
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_each_client_has_the_same_values_in_every_runtime(runtime: str) -> None:
+    """With one worker: of the same versions, to the bit, fine-tuned or not; the final model in any case."""
+    expected, found = (run(each).trials["fedavg"].series.clients for each in ("simulation", runtime))
+
+    assert expected.version.tolist() == found.version.tolist() == [0, 10, 15]
+    for name in ("accuracy", "loss"):
+        np.testing.assert_array_equal(expected.measured[name], found.measured[name])
+        np.testing.assert_array_equal(expected.tuned[name], found.tuned[name])
+    assert found.measured["accuracy"].shape == (3, 5)
+
+
+@pytest.mark.simulation
+def test_clients_that_training_never_saw_are_told_apart() -> None:
+    """They count in no mean of the others, and have nothing to be tuned on."""
+    trial = run("simulation").trials["fedavg"]
+    found, summary = trial.series.clients, trial.summary.clients
+    assert summary is not None
+    accuracy = found.measured["accuracy"][-1]
+
+    assert (summary.clients, summary.unseen, trial.plan.client_names[4]) == (5, 1, "eve")
+    assert summary.seen["accuracy"].mean == pytest.approx(accuracy[:4].mean())
+    assert summary.held_out["accuracy"].mean == accuracy[4]
+    assert np.isnan(found.tuned["accuracy"][:, 4]).all()
+    assert not np.isnan(found.tuned["accuracy"][:, :4]).any()
+    assert trial.summary.value("unseen_client_mean_accuracy") == accuracy[4]
+    assert trial.summary.met
+
+
+@pytest.mark.simulation
+def test_measuring_by_client_changes_nothing_else() -> None:
+    """The journal is that of the same trial without it, but for the lines about clients."""
+    plain = run_of(scenario(evaluation={"every": "5 updates"}, expect={}), "simulation")
+    told, without = (
+        [(t, node, record) for t, node, record in each.trials["fedavg"].events() if type(record) is not records.Clients]
+        for each in (run("simulation"), plain)
+    )
+
+    assert told == without
+
+
+@pytest.mark.simulation
+def test_pages_and_tables_have_each_client() -> None:
+    """By name, with whether anybody trains on its examples."""
+    page = to_html(report_page(run("simulation")))
+    (table,) = (table for table in tables_of(run("simulation")) if table.name == "clients")
+    filled = table.fill(run("simulation"), run("simulation").trials["fedavg"])
+    columns = dict(zip([column.name for column in table.columns], filled, strict=True))
+
+    assert "Client by client" in page
+    assert "Accuracy of each client" in page
+    assert list(columns["client"])[-5:] == ["ann", "ben", "cleo", "dan", "eve"]
+    assert list(columns["seen"])[-5:] == [True, True, True, True, False]
+    assert len(columns["tuned_accuracy"]) == 15
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize(
+    ("by_client", "problem"),
+    [
+        ("7 updates", "every 7 updates is no multiple of evaluation.every, 5 updates"),
+        ("5s", "every 5s is no multiple of evaluation.every, 5 updates"),
+        (None, "nothing is measured client by client; add evaluation: { by_client: final }"),
+        ("final", "clients are not fine-tuned; add fine_tune: { steps: 5, learning_rate: 0.01 }"),
+        ({"fine_tune": {"steps": 5}}, "missing key 'learning_rate'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(by_client: object, problem: str) -> None:
+    """Where it stands, with what to do."""
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(scenario(evaluation={"every": "5 updates", "by_client": by_client}))
+    assert problem in str(caught.value)
+
+
+@pytest.mark.simulation
+def test_data_without_clients_is_refused() -> None:
+    """There is nobody to measure."""
+    nobodys = SCENARIO["task"] | {"data": {"name": "people_of_mine:table", "whose": False}}
+    with pytest.raises(ScenarioError, match="does not say whose its held-out examples are"):
+        run_of(scenario(task=nobodys), "simulation")
