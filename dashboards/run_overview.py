@@ -146,7 +146,7 @@ def standing() -> list[Any]:
         .no_value("not yet"),
         curves(
             8,
-            "Headline",
+            "Headline over time",
             "What the task measures first, of the versions that were evaluated.",
             "none",
             (value(HEADLINE, by=OF_HEADLINE), BY_MEASURE),
