@@ -7,7 +7,7 @@ Shapes: N examples.
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -39,6 +39,9 @@ class DataSet:
     name: str
     note: str
     """Remark for readers on where the data came from; empty if none."""
+    fit: Callable[[Self], Self] | None
+    """What makes anew all that follows from the training examples, such as a standardisation, when there are fewer of
+    them; None: nothing does."""
 
     def __init__(
         self,
@@ -73,7 +76,7 @@ class DataSet:
         for which, (part, ids) in read.items():
             of = None if ids is None else np.array([numbers[each] for each in ids.tolist()], np.int64)
             found[which] = dataclasses.replace(part, clients=of)
-        rest = {"outputs": outputs, "client_names": tuple(map(str, names)), "name": name, "note": note}
+        rest = {"outputs": outputs, "client_names": tuple(map(str, names)), "name": name, "note": note, "fit": None}
         for key, value in {**found, **rest}.items():
             object.__setattr__(self, key, value)
 
@@ -90,6 +93,10 @@ class DataSet:
         for field in dataclasses.fields(self):
             object.__setattr__(made, field.name, changes.get(field.name, getattr(self, field.name)))
         return made
+
+    def fitted(self) -> Self:
+        """Return the same as its training examples, of which some were taken out, say."""
+        return self.fit(self) if self.fit else self
 
     @property
     def parts(self) -> dict[str, Examples]:
