@@ -201,5 +201,7 @@ def test_the_document_has_every_column_that_is_written(root, export, tmp_path):
         described = re.findall(r"^\| `(\w+)` \| (?:text|integer|number|yes or no) \| \S.* \|$", section, re.MULTILINE)
         with path.open(encoding="utf-8", newline="") as stream:
             written = next(csv.reader(stream))
-        others = {each for each in described if re.sub("^(final|best|last|validated|tuned|validation)_", "", each) in OTHERS}
+        others = {
+            each for each in described if re.sub("^(final|best|last|validated|tuned|validation)_", "", each) in OTHERS
+        }
         assert written == [*keys, *(each for each in described if each not in others)]
