@@ -66,8 +66,7 @@ class NextToken(Supervised):
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the size of the vocabulary: the highest token plus one, where the data does not state it."""
-        needs = "a language model has one array of tokens, (examples, places)"
-        of_parts = [sole(part, needs) for part in targets]
+        of_parts = sole(targets, "a language model has one array of tokens, (examples, places)")
         for tokens in of_parts:
             if tokens.dtype.kind not in "iu" or tokens.ndim != 2:
                 raise ScenarioError(

@@ -82,14 +82,14 @@ class Regression(Supervised):
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return how many numbers are predicted."""
-        for part in targets:
-            numbers = sole(part, "a regression has one array of numbers, (examples,) or (examples, numbers)")
+        of_parts = sole(targets, "a regression has one array of numbers, (examples,) or (examples, numbers)")
+        for numbers in of_parts:
             if numbers.dtype.kind not in "fiu" or numbers.ndim not in (1, 2):
                 raise ScenarioError(
                     f"targets are {numbers.dtype} of shape {numbers.shape}; a regression has numbers, (examples,) or "
                     "(examples, numbers)"
                 )
-        shape = targets[0][""].shape[1:]
+        shape = of_parts[0].shape[1:]
         count = int(shape[0]) if shape else 1
         if stated not in (None, count):
             raise ScenarioError(f"targets have {count} numbers, but the data set gives {stated} outputs")
