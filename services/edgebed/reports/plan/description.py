@@ -14,6 +14,7 @@ from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.calibration import warnings_here
 from edgebed.emulation.means import Mechanisms, caps_memory, has_cgroups, mechanisms_of
+from edgebed.learning.models.examined import constant_bytes
 from edgebed.learning.objectives.registry import most_frequent_class
 from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.deadlines import random_push
@@ -92,6 +93,8 @@ class Description:
     parameters: int
     model_bytes: int
     """Size of the dense model with float32 values: what a worker pulls."""
+    constant_bytes: int
+    """Size of what training leaves alone: sent once to workers and evaluator, with their data, and to no server."""
     push_entries: int
     push_bytes: int
     """Bytes of a push: values, and 4 bytes for each index; the wire's encoding of indices saves about half of the
@@ -168,6 +171,7 @@ def describe_plan(
         clients=clients_of(planned),
         parameters=sum(sizes),
         model_bytes=4 * sum(sizes),
+        constant_bytes=constant_bytes(task),
         push_entries=entries,
         push_bytes=push_bytes,
         cpus=sum(node.cpus or 0.0 for node in plan.nodes),
