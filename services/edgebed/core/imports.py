@@ -29,6 +29,10 @@ FORM = "package.module:Name"
 """How it is told."""
 MAIN = "__main__"
 """The module that a notebook, or a script that is run, defines its names in."""
+MESSAGE_MAX = 400
+"""Characters that are told of an exception's message: torch names each of a model's weights that does not fit."""
+_SEARCHED: set[str] = set()
+"""Folders that modules of one's own have been looked for in."""
 ENCODING_COOKIE = re.compile(r"^([ \t\f]*#.*?coding[:=][ \t]*)[-\w.]+", re.ASCII | re.MULTILINE)  # PEP 263
 
 
@@ -105,8 +109,21 @@ def own_folders(folder: Path) -> tuple[str, ...]:
 
 
 def search(python_path: Sequence[str]) -> None:
-    """Look for modules in these folders as well, before everything else."""
-    sys.path[:0] = [folder for folder in python_path if folder not in sys.path]
+    """Look for modules in these folders before everything else.
+
+    A module that was imported from another such folder, and whose name these have too, is forgotten: in a notebook one
+    runs scenarios of several folders, each with its own `mytask.py`.
+    """
+    wanted = list(dict.fromkeys(python_path))
+    if sys.path[: len(wanted)] == wanted:
+        return
+    others = _SEARCHED - set(wanted)
+    sys.path[:] = [*wanted, *(folder for folder in sys.path if folder not in wanted)]
+    _SEARCHED.update(wanted)
+    for name, _ in list(_modules(sorted(others))):
+        top = name.partition(".")[0]
+        if any(Path(folder, each).exists() for folder in wanted for each in (f"{top}.py", f"{top}/__init__.py")):
+            sys.modules.pop(name, None)
 
 
 @contextlib.contextmanager
@@ -169,6 +186,8 @@ def reason(error: BaseException, called: Callable[..., Any] | None = None) -> st
     message = " ".join(str(error).split())
     if isinstance(error, ScenarioError):  # it says in plain words what is wrong
         return f"{message}{_place(error, called)}"
+    if len(message) > MESSAGE_MAX:
+        message = f"{message[:MESSAGE_MAX]}..."
     return ": ".join(filter(None, (type(error).__name__, message))) + _place(error, called)
 
 

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 UNMEASURED = "–"
 NOT_FINITE = "not finite"
@@ -86,13 +86,19 @@ def updates_text(examples_per_update: Mapping[str, float | None]) -> str:
         names.setdefault(number_text(examples), []).append(name)
     if len(names) < 2:
         return ""
-    parts = [f"{text} in {' and '.join(each)}" for text, each in names.items()]
+    parts = [f"{text} in {all_text(each)}" for text, each in names.items()]
     return f"An update stands for {', for '.join(parts).replace(' in ', ' training examples in ', 1)}."
 
 
 def count_text(count: int, noun: str) -> str:
     """A count with its noun, e.g. 1 worker, 2 workers."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def all_text(names: Iterable[str]) -> str:
+    """All names, e.g. `a, b and c`."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def first_text(names: Sequence[str], most: int, separator: str = ", ") -> str:

@@ -15,6 +15,7 @@ import msgspec
 
 from edgebed.core.errors import LocatedProblem, ScenarioError
 from edgebed.core.imports import forgetting
+from edgebed.core.quantities import all_text
 from edgebed.learning.data_sets.registry import data_directory, how_to_get, is_here
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.schema import Scenario
@@ -53,7 +54,7 @@ class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
         if self.valid:
             return f"{self.scenario}: valid"
         return (
-            f"{self.scenario}: no mistake found, but the data of {' and '.join(self.absent)} is not in "
+            f"{self.scenario}: no mistake found, but the data of {all_text(self.absent)} is not in "
             f"{data_directory()}: models, counts, splits and cuts were not checked. {how_to_get(self.absent)}"
         )
 

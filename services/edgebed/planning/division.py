@@ -52,8 +52,9 @@ class Division:
 def hold_out(data: DataSet, choice: HeldOut, seed: int) -> tuple[DataSet, tuple[int, ...]]:
     """Return the data as training and testing see it, and the numbers of the clients that are held out.
 
-    Their examples of all parts are in the test set, behind those that it had. ScenarioError if there are no such
-    clients, or nobody is left.
+    Their examples of all parts are in the test set, behind those that it had, and what follows from the training
+    examples, such as a standardisation, is made without theirs. ScenarioError if there are no such clients, or nobody
+    is left.
     """
     if not choice:
         return data, ()
@@ -69,7 +70,7 @@ def hold_out(data: DataSet, choice: HeldOut, seed: int) -> tuple[DataSet, tuple[
         kept, of_validation = _parted(data.validation, numbers)
         changed["validation"] = kept if len(kept) else None
         moved.append(of_validation)
-    return data.replaced(**changed, test=Examples.joined([data.test, *moved])), tuple(numbers)
+    return data.replaced(**changed, test=Examples.joined([data.test, *moved])).fitted(), tuple(numbers)
 
 
 def divide(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from edgebed.core.actions import ACTIONS, BRINGS_BACK, ENDS_LIFE, FREEZES, TAKES_AWAY
 from edgebed.core.plan import FaultPlan, FaultStep, Plan
-from edgebed.core.quantities import count_text
+from edgebed.core.quantities import all_text, count_text
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.means import lacks_caps
@@ -85,7 +85,7 @@ def _workers_gone(plan: Plan) -> Iterator[str]:
     back = {fault.node for fault, last in lasts if last in BRINGS_BACK}
     workers = {worker.node for worker in plan.workers()}
     if workers <= gone.keys() and not workers & back and plan.on_failure != "restart":
-        names = " and ".join(dict.fromkeys(name for node, name in gone.items() if node in workers))
+        names = all_text(dict.fromkeys(name for node, name in gone.items() if node in workers))
         yield f"After {names} no worker is left, and nothing brings one back: the trial ends there."
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from edgebed.core.errors import InfrastructureError
+from edgebed.core.quantities import all_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.outcome import outcome_of
 from edgebed.metrics.openmetrics import SampleStore
@@ -86,7 +87,7 @@ def into_folder(store: SampleStore, data: Path) -> None:
     """Make blocks in the folder of a Prometheus on this machine; InfrastructureError where that fails."""
     missing = [program for program in PROGRAMS if shutil.which(program) is None]
     if missing:
-        are = " and ".join(missing) + (" is" if len(missing) == 1 else " are")
+        are = all_text(missing) + (" is" if len(missing) == 1 else " are")
         raise InfrastructureError(f"{are} not on the PATH; both come with Prometheus (Debian: package prometheus)")
     with tempfile.TemporaryDirectory(prefix="edgebed-replay-") as folder:
         samples = _write(store, Path(folder))

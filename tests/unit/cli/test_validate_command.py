@@ -122,6 +122,14 @@ def test_data_that_is_not_here_is_not_fetched_and_what_was_not_checked_is_said(
     )
     other = written(SCENARIO.replace("digits", "heart"), "", "c")
     assert validate(other)[1].endswith("edgebed plan says where to put heart\n")
+    sets = ("mnist", "cifar10", "heart", "har", "parkinsons")
+    variants = ", ".join(f"v{k}: {{ task: {{ data: {name} }} }}" for k, name in enumerate(sets))
+    many = written(SCENARIO + f"variants: {{ {variants} }}\n", "", "d")
+    said = validate(many)[1]
+    assert f"the data of {', '.join(sets[:-1])} and parkinsons is not in {tmp_path / 'data'}: " in said
+    assert said.endswith(
+        "edgebed plan downloads mnist and cifar10; edgebed plan says where to put heart, har and parkinsons\n"
+    )
     (row,) = json.loads(validate(path, "--json")[1])
     assert (row["valid"], row["absent"], row["problems"]) == (None, ["mnist"], [])
     assert "50 labels per worker" in check(both).problems[0]

@@ -109,6 +109,17 @@ def test_a_module_that_fails_on_import_is_reported_with_the_reason(folder: Path,
         imports.resolve("broken:f", [str(folder)])
 
 
+def test_a_message_of_many_lines_is_told_in_one_that_has_an_end(folder: Path) -> None:
+    """Torch names each of a model's weights that does not fit; the place stands behind it."""
+    (folder / "broken.py").write_text("raise RuntimeError('no such weight\\n' * 1000)\n")
+    with pytest.raises(
+        ScenarioError, match=r"RuntimeError: no such weight no such .*\.\.\. \(.*broken\.py:1\)"
+    ) as caught:
+        imports.resolve("broken:f", [str(folder)])
+
+    assert len(str(caught.value)) < imports.MESSAGE_MAX + 200
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
     [("plain", "plain"), ("asks", 5), ("asks_by_keyword", (10, 1)), ("takes_all", ["classes", "seed"])],
@@ -179,3 +190,20 @@ def test_a_module_in_another_encoding_is_sent_as_one_in_utf_8(folder: Path, tmp_
 
     assert text == code.replace("latin-1", "utf-8")
     assert subprocess.check_output(command, cwd=sent, text=True).strip() == ascii("Größe")
+
+
+def test_each_folder_has_its_own_module_of_a_name(tmp_path, monkeypatch) -> None:
+    """A module of another scenario's folder is never taken for it, also when that folder is come back to."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    name = "mytask_of_two_folders"
+    paths = [(str(tmp_path / each), str(tmp_path)) for each in ("first", "second")]
+    for folder, *_ in paths:
+        Path(folder).mkdir()
+        (Path(folder) / f"{name}.py").write_text(f"def where():\n    return {folder!r}\n")
+    (tmp_path / "of_both.py").write_text("def one():\n    return None\n")
+    common = imports.resolve("of_both:one", paths[0])
+    for path in (*paths, paths[0], paths[0]):
+        assert imports.resolve(f"{name}:where", path)() == path[0]
+        assert [text for _, text in imports.sources(path[:1])] == [Path(path[0], f"{name}.py").read_text()]
+    assert imports.resolve("of_both:one", paths[1]) is common
+    assert imports.resolve(f"{name}:where", paths[0]) is imports.resolve(f"{name}:where", paths[0])

@@ -71,6 +71,9 @@ def other_type():
 def empty():
     return X, Y, X[:0], Y[:0]
 
+def no_value():
+    return X, Y[:, None][:, :0], X, Y[:, None][:, :0]
+
 def one_class():
     return X, Y * 0, X, Y * 0
 """
@@ -185,6 +188,7 @@ def test_lists_and_wider_types_are_converted(python_path: list[str]) -> None:
         ("other_shape", r"train inputs are float32 \(4,\), but test inputs float32 \(2,\)"),
         ("other_type", r"train inputs are float32 \(4,\), but test inputs uint8 \(4,\)"),
         ("empty", "test has no example"),
+        ("no_value", r"train targets are \(6, 0\); give each example one value at least"),
         ("missing", "has no 'missing'"),
     ],
 )
@@ -235,6 +239,24 @@ def test_arrays_by_name_validation_and_clients_are_kept() -> None:
     assert data.train.clients.tolist() == [1, 0, 1]
     assert data.test.clients is None
     assert list(data.parts) == ["train", "validation", "test"]
+
+
+@pytest.mark.parametrize(
+    ("ids", "names"),
+    [
+        (["p10", "p2", "p1", "p02", "ann", "p"], ("ann", "p", "p1", "p02", "p2", "p10")),
+        (["2b10", "2b9", "10a", "b", "2"], ("2", "2b9", "2b10", "10a", "b")),
+        (["9" * 5000, "1" + "0" * 5000], ("9" * 5000, "1" + "0" * 5000)),
+        ([10, 9, -1, -2], ("-2", "-1", "9", "10")),
+    ],
+)
+def test_clients_are_in_the_order_of_the_numbers_in_their_names(ids: list[str | int], names: tuple[str, ...]) -> None:
+    """Person 2 is before person 10, as whole numbers are."""
+    x = np.ones((len(ids), 2))
+    data = DataSet(train=(x, None, ids), test=(x[:1], None, ids[:1]))
+    assert data.client_names == names
+    assert data.train.clients is not None
+    assert [names[number] for number in data.train.clients] == [str(each) for each in ids]
 
 
 def test_settings_go_to_the_function_and_unknown_ones_are_refused(python_path: list[str]) -> None:

@@ -18,13 +18,14 @@ from torch.nn import functional
 from edgebed.algorithms.aggregation import asynchronous
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import chance
+from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, added
 from edgebed.core.plan import Part
 from edgebed.learning import network
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.models import registry as models
 from edgebed.learning.objectives.objective import Supervised
-from edgebed.learning.objectives.registry import objective_of
+from edgebed.learning.objectives.registry import OBJECTIVES, objective_of
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.scenario.load import load_scenario
 
@@ -158,6 +159,16 @@ def test_what_is_measured_does_not_depend_on_how_the_examples_are_cut(
 
     assert repr(found) == repr(cut)
     assert found == pytest.approx(whole, rel=1e-4, abs=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+@pytest.mark.parametrize(("names", "says"), [((), "it has no targets; "), (("a", "b"), "its targets are a, b; ")])
+def test_data_without_one_array_of_targets_is_refused(name: str, names: tuple[str, ...], says: str) -> None:
+    """Also where the data states the number of outputs; what an objective takes is said."""
+    part = dict.fromkeys(names, np.arange(3))
+    for stated in (None, 3):
+        with pytest.raises(ScenarioError, match=rf"{says}a .* has one array of .*, \(examples"):
+            objective_of(Part(name=name)).outputs([part, part], stated)
 
 
 class Bare:

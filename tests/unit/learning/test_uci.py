@@ -10,6 +10,8 @@ from edgebed.core.errors import ScenarioError
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.registry import data_directory, load_data
 from edgebed.learning.data_sets.uci import har, heart, parkinsons
+from edgebed.planning.division import hold_out
+from edgebed.scenario.choices import HeldOut
 
 NAMES = ("har", "heart", "parkinsons")
 READERS = {"har": har, "heart": heart, "parkinsons": parkinsons}
@@ -214,6 +216,36 @@ def test_statistics_are_those_of_training_alone(tmp_path: Path, name: str):
         found += not same["test"] and same["train"] and same["validation"]
 
     assert found == np.bincount(before.test.clients)[-1] * (1 if name == "heart" else 2)
+
+
+@pytest.mark.parametrize("name", ["heart", "parkinsons"])
+def test_statistics_are_without_who_is_held_out(tmp_path: Path, name: str):
+    """Whatever the values of a client who is held out are, those of all others and their mean are the same."""
+    columns, client, person = {
+        "heart": (heart.COLUMNS, "va", ""), "parkinsons": (parkinsons.COLUMNS, "2", "2,")
+    }[name]  # fmt: skip
+    file = put(name, tmp_path / "data") / {"heart": "processed.va.data", "parkinsons": parkinsons.FILE}[name]
+    found = []
+    for age in ("60", "20"):
+        lines = [line.split(",") for line in file.read_text().splitlines()]
+        for line in lines[name == "parkinsons" :]:
+            if ",".join(line).startswith(person):
+                line[columns.index("age")] = age
+        file.write_text("".join(",".join(cells) + "\n" for cells in lines))
+        data = load_data(name, seed=0, data_dir=tmp_path / "data")
+        found.append(hold_out(data, HeldOut(names=(client,)), seed=0)[0])
+
+    first, second = found
+    assert first.note == second.note
+    for which, part in first.parts.items():
+        others = part.clients != first.client_names.index(client)
+        for arrays, changed in ((part.inputs, second.parts[which].inputs), (part.targets, second.parts[which].targets)):
+            np.testing.assert_allclose(arrays[""][others], changed[""][others], atol=1e-5)
+    spread = first.train.inputs[""][:, : 2 if name == "heart" else None].std(axis=0)  # of numbers that none misses
+    assert np.all((np.abs(spread - 1.0) < 1e-5) | (spread == 0.0))
+    if name == "parkinsons":
+        assert first.train.targets[""].mean() == 0.0
+        assert first.note == f"targets are points above the training mean, {2 * 3 + 1:.2f}"
 
 
 def test_targets_of_parkinsons_are_points_from_the_training_mean(tmp_path: Path):

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.plan import Plan
 from edgebed.core.planned.link import PROPERTIES, LinkPlan, Property
+from edgebed.core.quantities import all_text
 from edgebed.core.recorded.measured import HOST_LOAD_S, Usage
 from edgebed.journal.series import Floats, Series
 from edgebed.journal.verdict.findings import (
@@ -202,8 +203,7 @@ def unobserved(trial: Observed, claims: Iterable[Claim]) -> tuple[str, ...]:
 
 def _text(trial: Observed, subject: str, missing: str, alike: Sequence[Claim]) -> str:
     least = min(alike, key=lambda claim: claim.share)
-    conditions = list(dict.fromkeys(claim.condition for claim in alike))
-    what = " and ".join(filter(None, (", ".join(conditions[:-1]), conditions[-1])))
+    what = all_text(dict.fromkeys(claim.condition for claim in alike))
     nodes = list({claim.node.name: claim.node for claim in alike if claim.node}.values())
     everybody = [node for node in trial.nodes if node.plan.device_class == subject]
     whose = of_class(nodes, everybody) if nodes else subject

@@ -6,7 +6,8 @@ Shapes: N examples.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -33,10 +34,14 @@ class DataSet:
     outputs: int | None
     """Outputs of a model that the data states, e.g. its classes; None: they follow from the targets."""
     client_names: tuple[str, ...]
-    """The clients that the examples come from, in order; empty: the data does not say."""
+    """The clients that the examples come from, in order, numbers in their names by value; empty: the data does not say.
+    """
     name: str
     note: str
     """Remark for readers on where the data came from; empty if none."""
+    fit: Callable[[Self], Self] | None
+    """What makes anew all that follows from the training examples, such as a standardisation, when there are fewer of
+    them; None: nothing does."""
 
     def __init__(
         self,
@@ -71,12 +76,12 @@ class DataSet:
         for which, (part, ids) in read.items():
             of = None if ids is None else np.array([numbers[each] for each in ids.tolist()], np.int64)
             found[which] = dataclasses.replace(part, clients=of)
-        rest = {"outputs": outputs, "client_names": tuple(map(str, names)), "name": name, "note": note}
+        rest = {"outputs": outputs, "client_names": tuple(map(str, names)), "name": name, "note": note, "fit": None}
         for key, value in {**found, **rest}.items():
             object.__setattr__(self, key, value)
 
     def named(self, name: str) -> Self:
-        """Return the same data set by a name; ScenarioError where it has no example, or inputs are not finite."""
+        """Return the same data set by a name; ScenarioError where it has no example or no value, or not finite ones."""
         problems = [f"{name}: {which} {problem}" for which, part in self.parts.items() for problem in _unusable(part)]
         if problems:
             raise ScenarioError(*problems)
@@ -88,6 +93,10 @@ class DataSet:
         for field in dataclasses.fields(self):
             object.__setattr__(made, field.name, changes.get(field.name, getattr(self, field.name)))
         return made
+
+    def fitted(self) -> Self:
+        """Return the same as its training examples, of which some were taken out, say."""
+        return self.fit(self) if self.fit else self
 
     @property
     def parts(self) -> dict[str, Examples]:
@@ -183,17 +192,28 @@ def _told(forms: Sequence[ArrayForm]) -> str:
 def _unusable(part: Examples) -> list[str]:
     if not len(part):
         return ["has no example."]
-    arrays = {"inputs": part.inputs, "targets": part.targets}
-    return [
-        f"{what}{f' {name!r}' if name else ''} have values that are not finite."
-        for what, by_name in arrays.items()
-        for name, array in by_name.items()
-        if array.dtype.kind == "f" and not np.isfinite(array).all()
-    ]
+    found = []
+    for what, arrays in (("inputs", part.inputs), ("targets", part.targets)):
+        for name, array in arrays.items():
+            told = f"{what} {name!r}" if name else what
+            if not array.size:
+                found.append(f"{told} are {array.shape}; give each example one value at least.")
+            elif array.dtype.kind == "f" and not np.isfinite(array).all():
+                found.append(f"{told} have values that are not finite.")
+    return found
 
 
 def _names(ids: Sequence[NDArray[Any]]) -> list[Any]:
     """Return each id once, in order; texts where the parts' are of several kinds."""
     kinds = {each.dtype.kind == "U" for each in ids}
     values = {str(value) if len(kinds) > 1 else value for each in ids for value in each.tolist()}
-    return sorted(values)
+    return sorted(values, key=_natural) if True in kinds else sorted(values)
+
+
+def _natural(text: str) -> tuple[list[Any], str]:
+    """Return a key by which texts sort with the numbers in them by value: `person 2` is before `person 10`."""
+    pieces = re.split("([0-9]+)", text)  # each second one is a number
+    digits = [number.lstrip("0") for number in pieces[1::2]]
+    key: list[Any] = [*pieces]
+    key[1::2] = [(len(each), each) for each in digits]
+    return key, text

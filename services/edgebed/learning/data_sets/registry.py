@@ -15,6 +15,7 @@ import msgspec
 
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
+from edgebed.core.quantities import all_text
 from edgebed.learning.data_sets import cifar10, digits, mnist, synthetic
 from edgebed.learning.data_sets.data_set import DataSet, from_arrays
 from edgebed.learning.data_sets.texts import own, plays
@@ -116,11 +117,8 @@ def how_to_get(names: Sequence[str]) -> str:
     """Say how the files of these data sets come onto a machine that lacks them."""
     fetched = [name for name in names if DATA_SETS[name].is_fetched]
     by_hand = [name for name in names if not DATA_SETS[name].is_fetched]
-    told = (
-        "edgebed plan downloads " + " and ".join(fetched),
-        "edgebed plan says where to put " + " and ".join(by_hand),
-    )
-    return "; ".join(sentence for sentence, of in zip(told, (fetched, by_hand), strict=True) if of)
+    told = (("edgebed plan downloads", fetched), ("edgebed plan says where to put", by_hand))
+    return "; ".join(f"{what} {all_text(which)}" for what, which in told if which)
 
 
 def data_directory() -> Path:

@@ -92,15 +92,13 @@ class Classification(Supervised):
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the number of classes: the highest label plus one, where the data does not state it."""
-        of_parts = [
-            sole(part, "a classification has one label for each example") for part in targets if part or not targets
-        ]
+        of_parts = sole(targets, "a classification has one array of labels, (examples,)")
         for labels in of_parts:
             if labels.dtype.kind not in "iu":
                 raise ScenarioError(f"targets are {labels.dtype}; labels are whole numbers from 0")
             if labels.ndim != 1:
                 raise ScenarioError(f"targets have shape {labels.shape}; a label for each example has one axis")
-        lowest, highest = (int(pick([pick(labels) for labels in of_parts])) for pick in (min, max))
+        lowest, highest = (int(pick(pick(labels) for labels in of_parts)) for pick in (min, max))
         classes = highest + 1 if stated is None else stated
         if lowest < 0 or highest >= classes:
             raise ScenarioError(

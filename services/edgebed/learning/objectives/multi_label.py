@@ -19,8 +19,12 @@ from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, 
 if TYPE_CHECKING:
     from torch import Tensor
 
-F1_MICRO = TaskMeasure(name="f1_micro", meaning="F1 score of all labels together, from 0 to 1.", better="more")
-F1_MACRO = TaskMeasure(name="f1_macro", meaning="Mean of the labels' F1 scores, from 0 to 1.", better="more")
+F1_MICRO = TaskMeasure(
+    name="f1_micro", label="F1 micro", meaning="F1 score of all labels together, from 0 to 1.", better="more"
+)
+F1_MACRO = TaskMeasure(
+    name="f1_macro", label="F1 macro", meaning="Mean of the labels' F1 scores, from 0 to 1.", better="more"
+)
 LOSS = TaskMeasure(name="loss", meaning="Mean binary cross-entropy over examples and labels, without weights.")
 
 
@@ -79,14 +83,14 @@ class MultiLabel(Supervised):
         """Return the number of labels."""
         import numpy as np
 
-        for part in targets:
-            marks = sole(part, "a multi-label classification has one array of zeros and ones, (examples, labels)")
+        of_parts = sole(targets, "a multi-label classification has one array of zeros and ones, (examples, labels)")
+        for marks in of_parts:
             if marks.ndim != 2 or not np.isin(marks, (0, 1)).all():
                 raise ScenarioError(
                     f"targets are {marks.dtype} of shape {marks.shape}; a multi-label classification has zeros and "
                     "ones, (examples, labels)"
                 )
-        labels = int(targets[0][""].shape[1])
+        labels = int(of_parts[0].shape[1])
         if stated not in (None, labels):
             raise ScenarioError(f"targets have {labels} labels, but the data set gives {stated} outputs")
         given = self.config.positive_weights

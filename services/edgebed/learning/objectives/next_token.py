@@ -19,7 +19,9 @@ from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, 
 if TYPE_CHECKING:
     from torch import Tensor
 
-PERPLEXITY = TaskMeasure(name="perplexity", meaning="Exponential of the mean loss: tokens that seem equally probable.")
+PERPLEXITY = TaskMeasure(
+    name="perplexity", meaning="Exponential of the mean loss: tokens that seem equally probable.", scale="log"
+)
 LOSS = TaskMeasure(name="loss", meaning="Mean cross-entropy over the tokens, in nats.")
 ACCURACY = TaskMeasure(
     name="accuracy", meaning="Share of the tokens that are predicted correctly.", unit="share", better="more"
@@ -66,8 +68,7 @@ class NextToken(Supervised):
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the size of the vocabulary: the highest token plus one, where the data does not state it."""
-        needs = "a language model has one array of tokens, (examples, places)"
-        of_parts = [sole(part, needs) for part in targets]
+        of_parts = sole(targets, "a language model has one array of tokens, (examples, places)")
         for tokens in of_parts:
             if tokens.dtype.kind not in "iu" or tokens.ndim != 2:
                 raise ScenarioError(

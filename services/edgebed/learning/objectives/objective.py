@@ -60,7 +60,7 @@ class Objective(ABC):
 
     Config: ClassVar[Any] = NoSettings
     """The settings: a frozen dataclass."""
-    measures: ClassVar[tuple[TaskMeasure, ...]]
+    measures: tuple[TaskMeasure, ...]
     """What is measured, the headline first."""
 
     def __init__(self, config: Any = None) -> None:
@@ -95,7 +95,7 @@ class Objective(ABC):
         """
         if stated is not None:
             return stated
-        alone = [part[""] for part in targets if "" in part and len(part[""])]
+        alone = [part[""] for part in targets if "" in part]
         if not alone:
             raise ScenarioError("it does not say how many outputs a model has; return a DataSet with outputs=")
         if all(each.dtype.kind in "iu" for each in alone):
@@ -143,9 +143,11 @@ def mean(sums: Sums, name: str) -> float:
     return float(total) / weight if weight else math.nan
 
 
-def sole(targets: Arrays, needs: str) -> "NDArray[Any]":
-    """Return the one array of targets; ScenarioError where there is none, or more."""
-    if set(targets) != {""}:
-        named = ", ".join(sorted(targets)) or "none"
-        raise ScenarioError(f"its targets are {named}; {needs}")
-    return targets[""]
+def sole(targets: Sequence[Arrays], needs: str) -> "list[NDArray[Any]]":
+    """Return each part's one array of targets; ScenarioError where a part has none, or more."""
+    for part in targets:
+        if not part:
+            raise ScenarioError(f"it has no targets; {needs}")
+        if set(part) != {""}:
+            raise ScenarioError(f"its targets are {', '.join(sorted(part))}; {needs}")
+    return [part[""] for part in targets]

@@ -63,9 +63,9 @@ def numbers(path: Path, lines: Rows, column: str) -> NDArray[np.float64]:
         raise ScenarioError(f"{path}: column {column}: {error}.") from error
 
 
-def standardised(values: NDArray[np.float64], train: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(N, K): each column to mean 0 and deviation 1 over the training examples; what is missing becomes 0, the mean."""
-    known = np.ma.masked_invalid(values[train])
+def standardised(values: NDArray[np.floating], train: NDArray[np.floating]) -> NDArray[np.float64]:
+    """(N, K): each column to mean 0 and deviation 1 of the training examples; what is missing becomes 0, the mean."""
+    known = np.ma.masked_invalid(train.astype(np.float64))
     mean, deviation = known.mean(axis=0).filled(0.0), known.std(axis=0).filled(1.0)
     scaled: NDArray[np.float64] = np.nan_to_num((values - mean) / np.where(deviation > 0.0, deviation, 1.0))
     return scaled

@@ -13,6 +13,7 @@ alike in all findings are in the same part.
 Shapes: N patients.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from numpy.typing import NDArray
 from edgebed.core import chance
 from edgebed.core.errors import ScenarioError
 from edgebed.learning.data_sets.data_set import DataSet
+from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.data_sets.parts import Parts, Shares, in_parts, places
 from edgebed.learning.data_sets.uci import files
 
@@ -62,7 +64,10 @@ def find(folders: Sequence[Path]) -> Path | None:
 
 
 def load(config: Config, folders: Sequence[Path]) -> DataSet:
-    """Return the patients of all hospitals; ScenarioError where files are missing or broken."""
+    """Return the patients of all hospitals; ScenarioError where files are missing or broken.
+
+    Numbers are standardised by the training patients, without hospitals that are held out.
+    """
     found = find(folders)
     if found is None:
         raise files.absent("heart", f"{', '.join(PROCESSED)} or {TOGETHER}", PAGE, folders)
@@ -71,7 +76,7 @@ def load(config: Config, folders: Sequence[Path]) -> DataSet:
     parts = _divide(hospitals, labels, values, config)
     inputs = features(values, parts.train)
     note = f"{TOGETHER}: 4 missing values of Cleveland's `ca` are zeros there" if found.name == TOGETHER else ""
-    return in_parts(inputs, labels, hospitals, parts, outputs=2, note=note)
+    return in_parts(inputs, labels, hospitals, parts, outputs=2, note=note).replaced(fit=_fit)
 
 
 def features(values: dict[str, NDArray[np.float64]], train: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -79,7 +84,32 @@ def features(values: dict[str, NDArray[np.float64]], train: NDArray[np.int64]) -
     numbers = np.stack([values[name] for name in NUMBERS], axis=1)
     missing = np.isnan(np.stack([values[name] for name in NUMBERS if name not in ALWAYS_KNOWN], axis=1))
     kinds = np.stack([values[name] == kind for name, all_kinds in KINDS.items() for kind in all_kinds], axis=1)
-    return np.concatenate([files.standardised(numbers, train), missing, kinds], axis=1, dtype=np.float32)
+    return np.concatenate([files.standardised(numbers, numbers[train]), missing, kinds], axis=1, dtype=np.float32)
+
+
+def _fit(data: DataSet) -> DataSet:
+    """Return the data whose numbers are standardised by its present training patients."""
+    train = _numbers(data.train)
+    parts = {
+        which: dataclasses.replace(
+            part,
+            inputs={"": np.concatenate(
+                [files.standardised(_numbers(part), train), part.inputs[""][:, len(NUMBERS) :]],
+                axis=1, dtype=np.float32,
+            )},
+        )
+        for which, part in data.parts.items()
+    }  # fmt: skip
+    return data.replaced(**parts)
+
+
+def _numbers(part: Examples) -> NDArray[np.float32]:
+    """(N, 9): the numbers among the inputs, NaN where one is missing."""
+    numbers = part.inputs[""][:, : len(NUMBERS)].copy()
+    of_some = [place for place, name in enumerate(NUMBERS) if name not in ALWAYS_KNOWN]
+    missing = part.inputs[""][:, len(NUMBERS) :][:, : len(of_some)] == 1.0
+    numbers[:, of_some] = np.where(missing, np.nan, numbers[:, of_some])
+    return numbers
 
 
 def _divide(

@@ -11,6 +11,8 @@ people out for what a voice alone can tell.
 Shapes: N recordings.
 """
 
+import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +56,8 @@ def find(folders: Sequence[Path]) -> Path | None:
 def load(config: Config, folders: Sequence[Path]) -> DataSet:
     """Return the recordings of all people; ScenarioError where the file is missing or broken.
 
-    Inputs are standardised by the training recordings, and targets are points above the mean of those.
+    Inputs are standardised by the training recordings, and targets are points above the mean of those; without people
+    who are held out.
     """
     path = find(folders)
     if path is None:
@@ -70,11 +73,31 @@ def load(config: Config, folders: Sequence[Path]) -> DataSet:
         np.stack([values[name][order] for name in of], axis=1) for of in (INPUTS, TARGETS[config.target])
     )
     mean = targets[parts.train].mean(axis=0)
-    x = files.standardised(inputs, parts.train).astype(np.float32)
+    x = files.standardised(inputs, inputs[parts.train]).astype(np.float32)
     y = (targets - mean).astype(np.float32)
     y = y if config.target == "both" else y[:, 0]
+    return _from(mean, in_parts(x, y, people, parts))
+
+
+def _from(mean: NDArray[np.float64], data: DataSet) -> DataSet:
+    """Return the data whose targets are points above this mean, with a note on that."""
     told = " and ".join(f"{each:.2f}" for each in mean)
-    return in_parts(x, y, people, parts, note=f"targets are points above the training mean, {told}")
+    return data.replaced(note=f"targets are points above the training mean, {told}", fit=functools.partial(_fit, mean))
+
+
+def _fit(mean: NDArray[np.float64], data: DataSet) -> DataSet:
+    """Return the data by its present training recordings, of targets that are points above another mean."""
+    x, y = data.train.inputs[""], data.train.targets[""]
+    shift = y.mean(axis=0, dtype=np.float64)
+    parts = {
+        which: dataclasses.replace(
+            part,
+            inputs={"": files.standardised(part.inputs[""], x).astype(np.float32)},
+            targets={"": (part.targets[""] - shift).astype(np.float32)},
+        )
+        for which, part in data.parts.items()
+    }
+    return _from(mean + shift, data.replaced(**parts))
 
 
 def sessions(people: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.int64]:
