@@ -132,6 +132,24 @@ def fleet(make_plan, received):
     return made
 
 
+def test_a_trial_waits_for_a_worker_that_had_died_and_is_back(make_plan, received):
+    """It has a model of its own again."""
+    plan = make_plan(2)
+    nodes = tuple(
+        msgspec.structs.replace(node, method=ALONE, by_client=by_client(0)) if node.node == "edge-0" else node
+        for node in plan.nodes
+    )
+    fleet = Fleet(msgspec.structs.replace(plan, nodes=nodes), received).start()
+    fleet.do(NodeExited("edge-0", "killed"))
+    fleet.start("edge-0")
+    fleet.report("server", FINISHED)
+    fleet.report("evaluator", evaluation(version=12, accuracy=0.5, loss=1.0, final=True))
+    assert not has_ended(fleet)
+    fleet.report("edge-0", told(0))
+
+    assert has_ended(fleet)
+
+
 def told(*clients, final=True):
     """What a worker has measured."""
     return records.Clients(version=12, clients=clients, measured={}, final=final)
