@@ -137,7 +137,7 @@ def test_nothing_is_told_of_a_model_that_nobody_trains() -> None:
     assert summary.clients is not None
     assert summary.clients.own_models
     assert summary.value("client_mean_accuracy") == summary.clients.seen["accuracy"].mean
-    assert "own model; there is none of all to measure, after 15 updates" in page
+    assert "alone: there is no model of all to measure, but each worker" in page
     assert list(columns["client"])[-4:] == ["ann", "ben", "cleo", "dan"]
 
 

@@ -10,6 +10,7 @@ from edgebed.core import records
 from edgebed.core.plan import Method, Part
 from edgebed.core.planned.clients import ByClient, together
 from edgebed.roles.control.name import NAME
+from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Compute, Computed, HealthChecked, Journal, NodeExited, Send
 from edgebed.roles.work import ClientsJob, ClientsResult, GradientJob, GradientResult
 from edgebed.roles.worker import Worker
@@ -113,6 +114,16 @@ def test_a_worker_that_has_been_sent_no_model_says_so(make_worker, received):
     assert worker.handle(received(FINISH), 0.0) == [
         Journal(records.Clients(version=12, clients=(), measured={}, final=True))
     ]
+
+
+def test_nothing_is_measured_of_a_model_that_nobody_trains(make_node, received):
+    """The evaluator says when it is there, as of any other, and goes on to the next."""
+    evaluator = Evaluator(make_node("evaluator", "evaluator", method=ALONE, evaluate_every_updates=5))
+    evaluator.handle(received(START), 0.0)
+    journal, send = evaluator.handle(received(*model(0)), 0.0)
+
+    assert journal == Journal(records.Evaluated(version=0, measured={}))
+    assert send.message.at_version == 5
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ class Stopping:
         self.with_own = [each.node for each in plan.workers() if each.by_client]
         """Workers that measure models of their own."""
         self.measuring = {*self.with_own}
-        """Those that are still to measure their final ones."""
+        """Workers that are still to measure their final models."""
 
     def measured(self, record: Evaluated) -> list[Effect]:
         """Stop training if that was the level to be reached."""
