@@ -12,7 +12,7 @@ from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
 from edgebed.journal.columns.clients import names_of
-from edgebed.learning.objectives.registry import declared
+from edgebed.learning.objectives.registry import all_declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
 from edgebed.running.results import Run, Trial
 
@@ -245,8 +245,8 @@ def _clients_table(measures: Iterable[TaskMeasure]) -> ExportTable:
     )
 
 
-CLIENTS = _clients_table(declared(()))
-TRIALS, EVALUATIONS = _trials_table(declared(())), _evaluations_table(declared(()))
+CLIENTS = _clients_table(all_declared())
+TRIALS, EVALUATIONS = _trials_table(all_declared()), _evaluations_table(all_declared())
 UPDATES = ExportTable(
     "updates",
     "A row an update that the server applied and that is in the final model. In layer-wise training the last shard's"

@@ -79,6 +79,7 @@ class Description:
     """Name and all settings of each part of the method, by kind."""
     data: str
     model: str
+    objective: str
     nodes: tuple[NodeRow, ...]
     num_workers: int
     examples: int
@@ -161,6 +162,7 @@ def describe_plan(
         parts={kind: {"name": part.name, **part.settings} for kind, part in method.parts.items()},
         data=planned.data.name,
         model=task.model,
+        objective=task.objective.name,
         nodes=tuple(_row(node, needs.get(node.node), plan.client_names) for node in plan.nodes),
         num_workers=len(plan.workers()),
         examples=sum(node.num_examples for node in (plan.workers() if plan.pushes else plan.workers()[:1])),
@@ -273,7 +275,8 @@ def _stops(plan: Plan) -> Iterator[str]:
     if plan.stop_time_s is not None:
         yield format_duration(plan.stop_time_s)
     if level := plan.stop_level:
-        yield f"{level.measure} {level.value:g}{f', mean of {level.window}' if level.window > 1 else ''}"
+        measure = next(each for each in plan.measures if each.name == level.measure)
+        yield measure.level_told(level.value) + (f", mean of {level.window}" if level.window > 1 else "")
 
 
 def _expectations(plan: Plan) -> Iterator[str]:

@@ -68,6 +68,7 @@ def _totals(d: Description) -> Iterator[str]:
     if d.most_frequent:
         label, share = d.most_frequent
         yield f"Most frequent class of the test set: {label}, {d.headline} of always saying it: {percent_text(share)}"
+    yield f"Objective: {d.objective}, told by {d.headline}"
     yield f"Stop: {', or '.join(d.stop)}"
     if d.expectations:
         yield f"Expected: {', '.join(d.expectations)}"

@@ -5,6 +5,7 @@ a shortened run does, they are a warning, and the run's verdict says what became
 only what certainly cannot be, whatever the runtime and whatever chance draws.
 """
 
+import math
 import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -14,7 +15,6 @@ from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
 from edgebed.core.measures.clients import WHOSE
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
-from edgebed.learning.objectives.registry import declared
 from edgebed.scenario.faults.registry import name_of, plan_faults
 from edgebed.scenario.faults.settings.entry import FaultSection
 from edgebed.scenario.faults.settings.targets import Some, groups_of
@@ -107,7 +107,7 @@ _POSSIBLE: dict[str, Callable[[_Range, float], bool]] = {
 
 def _expectations(trial: "TrialSection", last_update: int | None) -> Iterator[Contradiction]:
     """Bounds that no trial which ends like this can meet."""
-    ranges = _ranges(trial.stop, last_update, "best" if trial.task.validation is None else "validated")
+    ranges = _ranges(trial, last_update, "best" if trial.task.validation is None else "validated")
     for measure, bound in trial.expect.bounds.items():
         found = ranges.get(measure)
         if found and not _POSSIBLE[bound.comparison](found, bound.value):
@@ -116,12 +116,12 @@ def _expectations(trial: "TrialSection", last_update: int | None) -> Iterator[Co
             yield Contradiction((("expect", measure), limits), message)
 
 
-def _ranges(stop: "StopSection", last_update: int | None, reached: str) -> dict[str, _Range]:
+def _ranges(trial: "TrialSection", last_update: int | None, reached: str) -> dict[str, _Range]:
     """Return the ranges of what `stop` limits. A lower limit is certain where nothing else ends the trial.
 
     `reached`: which of a measure's numbers is on the part of the data that stopping looks at.
     """
-    ranges = {}
+    ranges, stop = {}, trial.stop
     level = stop.level
     alone = [stop.updates, stop.time, level].count(None) == 2
     if stop.updates is not None and last_update is not None:
@@ -129,9 +129,12 @@ def _ranges(stop: "StopSection", last_update: int | None, reached: str) -> dict[
         ranges["updates"] = _Range(stop.updates if alone else 0, last_update, "updates", reason)
     if stop.time is not None:
         ranges["time_s"] = _Range(0.0, stop.time, "time", f"the trial ends at {format_duration(stop.time)}")
-    if level and alone and declared([level.measure])[0].unit == "share":
-        reason = f"the trial goes on until the {level.measure} is {level.value:g}"
-        ranges[f"{reached}_{level.measure}"] = _Range(level.value, 1.0, level.measure, reason)
+    if level and alone:
+        measure = next(each for each in trial.measures if each.name == level.measure)
+        reason = f"the trial goes on until the {measure.words} is {level.value:g}"
+        ends = (level.value, 1.0 if measure.is_share else math.inf)
+        ends = ends if measure.better == "more" else (0.0 if measure.is_share else -math.inf, level.value)
+        ranges[f"{reached}_{level.measure}"] = _Range(*ends, stop.level_key, reason)
     return ranges
 
 
