@@ -12,7 +12,7 @@ import msgspec
 
 from edgebed.core.actions import Action
 from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
-from edgebed.core.planned.clients import ByClient
+from edgebed.core.planned.clients import ByClient, together
 from edgebed.core.planned.device_core import REFERENCE, Core
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.planned.link import LinkChange, LinkPlan
@@ -381,6 +381,8 @@ class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
     """Number of those examples with each label."""
     clients: tuple[int, ...] = ()
     """Numbers of the clients whose examples it has, where the data is split by client."""
+    by_client: ByClient | None = None
+    """Its clients that it measures a model of its own on; None: it has no such model, or no such client."""
     pull: Pull = "full"
     """What a push is answered with."""
     points: tuple[PointTrigger, ...] = ()
@@ -536,6 +538,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def evaluator(self) -> EvaluatorPlan:
         """The evaluator's plan."""
         return next(node for node in self.nodes if isinstance(node, EvaluatorPlan))
+
+    @property
+    def by_client(self) -> ByClient | None:
+        """What is measured client by client, of the server's model or of those that workers have; None: nothing is."""
+        return together([each for each in (self.evaluator.by_client, *(n.by_client for n in self.workers())) if each])
 
     @property
     def server(self) -> ServerPlan:

@@ -43,7 +43,7 @@ def _evaluations(run: Run, trial: Trial) -> Filled:
 
 
 def _clients(run: Run, trial: Trial) -> Filled:
-    found, by = trial.series.clients, trial.plan.evaluator.by_client
+    found, by = trial.series.clients, trial.plan.by_client
     rows, columns = len(found), len(found.clients)
     sizes = dict(zip(by.clients, by.sizes, strict=True)) if by else {}
     clients = [int(client) for client in found.clients]

@@ -10,9 +10,10 @@ import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from edgebed.algorithms.registry import applied_together
+from edgebed.algorithms.registry import applied_together, has_own_models
 from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
 from edgebed.core.measures.clients import WHOSE
+from edgebed.core.measures.trial import MEASURES, OF_TASK
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
 from edgebed.scenario.faults.registry import name_of, plan_faults
@@ -40,6 +41,7 @@ class Contradiction(NamedTuple):
 def contradictions(trial: "TrialSection", seed: int) -> Iterator[Contradiction]:
     """Yield everything in a trial that contradicts itself."""
     yield from _evaluations(trial.evaluation, trial.stop)
+    yield from _own_models(trial)
     yield from _expectations(trial, _last_update(trial))
     faults = _faults_by_entry(trial, seed)
     yield from _unmeasured(trial, faults)
@@ -103,6 +105,39 @@ _POSSIBLE: dict[str, Callable[[_Range, float], bool]] = {
     "==": lambda found, bound: found.low <= bound <= found.high,
     "!=": lambda found, bound: not found.low == bound == found.high,
 }
+
+
+def _own_models(trial: "TrialSection") -> Iterator[Contradiction]:
+    """What cannot be where workers train alone: the server's model is never trained, and each of theirs has clients."""
+    parts = {kind: trial.method.parts[kind].name for kind in ("compression", "downlink") if kind in trial.method.parts}
+    if not has_own_models(trial.method):
+        if "nothing" in parts.values():
+            message = "with `nothing` no update or model arrives, and nobody learns; it goes with local_work: alone"
+            yield Contradiction((("method",),), message)
+        return
+    alone, by_client = "each worker keeps a model of its own", trial.evaluation.by_client
+    if parts != {"compression": "nothing", "downlink": "nothing"}:
+        message = f"{alone}, so that what travels is of no use; write compression: nothing and downlink: nothing"
+        yield Contradiction((("method",),), message)
+    if trial.task.split.kind != "by-client":
+        message = f"{alone}, which is measured on its clients; write split: by-client, with data that says whose it is"
+        yield Contradiction((("task", "split"), ("method",)), message)
+    if by_client is None:
+        message = f"{alone}, and nobody would measure them; add evaluation: {{ by_client: final }}"
+        yield Contradiction((("method",), ("evaluation",)), message)
+    elif by_client.every and by_client.every.time_s:
+        message = f"{alone}, and measures it at updates of the trial; write a number of updates, or final"
+        yield Contradiction((("evaluation", "by_client", "every"), ("method",)), message)
+    if level := trial.stop.level:
+        message = (
+            f"{alone}, and the server's, which is never trained, comes to no {level.measure}; end by updates or time"
+        )
+        yield Contradiction((("stop", level.measure), ("method",)), message)
+    for measure in trial.expect.bounds:
+        of, _, name = measure.partition("_")
+        if of in OF_TASK and measure not in MEASURES:
+            message = f"{alone}, and the server's is never trained; expect client_mean_{name} instead"
+            yield Contradiction((("expect", measure), ("method",)), message)
 
 
 def _expectations(trial: "TrialSection", last_update: int | None) -> Iterator[Contradiction]:
