@@ -58,10 +58,12 @@ def clients_legend(comparison: Comparison) -> str:
     """What the table of clients shows."""
     if not comparison.clients:
         return ""
+    absent = [name for name in comparison.arms if name not in comparison.clients]
+    lacking = f" Not measured so in each seed: {', '.join(absent)}." if absent else ""
     return (
         f"{comparison.headline.title} of the last models by client, means over seeds; a decile is a tenth of the "
         "clients, of one at least. Worse, better: share of the clients whose value is so against "
-        f"{comparison.baseline}, in the mean over seeds, client by client."
+        f"{comparison.baseline}, in the mean over seeds, client by client.{lacking}"
     )
 
 

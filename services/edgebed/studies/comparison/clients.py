@@ -22,6 +22,8 @@ TUNED = "{}, fine-tuned"
 class ClientsOfArm(msgspec.Struct, frozen=True, kw_only=True):
     """What an arm does to the clients."""
 
+    values: dict[str, float]
+    """The last value of each client, by its name, the mean over the seeds that have it."""
     spreads: dict[str, ConfidenceInterval]
     """Each statistic over clients, by its name, over seeds."""
     gains: dict[str, float] = {}
@@ -43,9 +45,11 @@ def compare_clients(arms: Sequence[Arm], base: Arm, headline: TaskMeasure) -> di
             spreads = _spreads(arm, part, headline)
             if not spreads:
                 continue
-            gains = {} if arm is base else _gains(_values(arm, headline, tuned=tuned), baseline, headline)
+            values = _values(arm, headline, tuned=tuned)
+            gains = {} if arm is base else _gains(values, baseline, headline)
             name = TUNED.format(arm.name) if tuned else arm.name
             found[name] = ClientsOfArm(
+                values=_means(values),
                 spreads=spreads,
                 gains=gains,
                 worse=fmean(gain < 0 for gain in gains.values()) if gains else None,
@@ -79,8 +83,14 @@ def _gains(
     values: Mapping[tuple[int, str], float], baseline: Mapping[tuple[int, str], float], headline: TaskMeasure
 ) -> dict[str, float]:
     """The mean gain of each client over the seeds in which both arms have it."""
+    return _means({
+        key: float(headline.gain(value, baseline[key])) for key, value in values.items() if key in baseline
+    })  # fmt: skip
+
+
+def _means(values: Mapping[tuple[int, str], float]) -> dict[str, float]:
+    """The mean of each client over the seeds that have it."""
     by_client: dict[str, list[float]] = {}
-    for (seed, name), value in values.items():
-        if (seed, name) in baseline:
-            by_client.setdefault(name, []).append(float(headline.gain(value, baseline[seed, name])))
-    return {name: fmean(gains) for name, gains in by_client.items()}
+    for (_, name), value in values.items():
+        by_client.setdefault(name, []).append(value)
+    return {name: fmean(each) for name, each in by_client.items()}
