@@ -64,12 +64,12 @@ FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-alone-")  # gone when the t
 
 
 @functools.cache
-def run(runtime: str, workers: int = 1) -> Run:
-    """A run with so many workers, made once for all tests."""
+def run(runtime: str, workers: int = 1, *, killed: str = "") -> Run:
+    """A run with so many workers, one of which may be killed, made once for all tests."""
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
     (folder / "people_alone.py").write_text(PEOPLE)
-    fleet = {"edge": {"count": workers}}
-    (folder / "people.yaml").write_bytes(msgspec.json.encode(SCENARIO | {"fleet": fleet}))
+    changed = {"fleet": {"edge": {"count": workers}}, "faults": [{"kill": killed, "at_update": 8}] if killed else []}
+    (folder / "people.yaml").write_bytes(msgspec.json.encode(SCENARIO | changed))
     found = run_quickly(folder / "people.yaml", runtime=runtime, runs_dir=folder / "runs")
     assert {trial.summary.outcome for trial in found.trials.values()} == {"completed"}
     return found
@@ -137,5 +137,18 @@ def test_nothing_is_told_of_a_model_that_nobody_trains() -> None:
     assert summary.clients is not None
     assert summary.clients.own_models
     assert summary.value("client_mean_accuracy") == summary.clients.seen["accuracy"].mean
-    assert "own model; there is none of all to measure, after 15 updates" in page
+    assert "alone: there is no model of all to measure, but each worker" in page
     assert list(columns["client"])[-4:] == ["ann", "ben", "cleo", "dan"]
+
+
+@pytest.mark.simulation
+def test_the_clients_of_a_worker_that_is_gone_are_not_measured_at_the_end() -> None:
+    """The trial ends without them, and says so; the others count."""
+    trial = run("simulation", workers=3, killed="edge-0").trials["alone"]
+    gone = trial.plan.workers()[0].clients
+    found = trial.series.clients
+
+    assert np.isnan(found.measured["loss"][-1]).tolist() == [client in gone for client in found.clients]
+    assert not np.isnan(found.measured["loss"][1]).any()
+    assert trial.summary.clients.seen["loss"].clients == 4 - len(gone)
+    assert any("not measured at the end: their workers were away" in each for each in trial.summary.warnings)

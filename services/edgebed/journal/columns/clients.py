@@ -151,6 +151,16 @@ def client_summary(plan: Plan, found: ClientEvaluations) -> ClientSummary | None
     )
 
 
+def without_last(plan: Plan, found: ClientEvaluations) -> list[str]:
+    """Names of clients that were to be measured with their workers' own models, and of whom nothing was told last."""
+    by = plan.by_client
+    if by is None or plan.evaluator.by_client or not len(found):
+        return []
+    told = [~np.isnan(values[-1]) for values in found.measured.values()]
+    known = {int(client) for client in found.clients[np.any(told, axis=0)]}
+    return names_of(plan, sorted({*by.clients} - known))
+
+
 def names_of(plan: Plan, clients: Sequence[int] | Ints) -> list[str]:
     """The names of clients."""
     return [plan.client_names[int(client)] for client in clients]

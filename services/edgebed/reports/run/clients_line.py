@@ -17,5 +17,5 @@ def client_line(trial: Trial) -> str:
             prefix = "" if whose == "client" else f"{WHOSE_TEXT[whose]}: "
             mean, worst = headline.text(spread.mean), headline.text(spread.worst_decile)
             texts.append(f"{prefix}mean {mean}, worst decile {worst}")
-    own = ", each with its worker's own model" if summary.own_models else ""
+    own = ", each with its worker's own last model" if summary.own_models else ", of the last model"
     return f"{headline.title} by client ({summary.clients:,}){own}: {'; '.join(texts)}." if texts else ""
