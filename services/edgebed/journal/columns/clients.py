@@ -132,7 +132,7 @@ class ClientSummary(msgspec.Struct, frozen=True, kw_only=True):
     chosen: dict[str, Spread] = {}
     """The values by the version that validation chose of those that were measured so; empty: it chose none."""
     chosen_version: int | None = None
-    """That version."""
+    """The version of the model that these values are of."""
     tuned: dict[str, Spread] = {}
     """The values after local fine-tuning."""
     held_out: dict[str, Spread] = {}
