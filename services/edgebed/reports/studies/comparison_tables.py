@@ -225,7 +225,7 @@ def _columns(comparison: Comparison) -> tuple[Columns, Columns]:
 
 
 def _trial_text(outcome: Outcome, key: str, of: OfTrials) -> str:
-    if key in REACHED and outcome.reached is None:
+    if key in REACHED and outcome.reached is None and outcome.is_evaluated:
         return "never: diverged" if outcome.diverged else "never"
     return of.text(outcome.value(key))
 
@@ -280,7 +280,7 @@ def _value_text(arm: ArmResult, key: str, write: Write) -> str:
     measure = arm.measures[key]
     if measure.mean is not None:
         return mean_text(measure.mean, write)
-    if key not in REACHED or arm.num_reached == len(arm.outcomes):
+    if key not in REACHED or arm.num_reached == len(arm.outcomes) or not arm.is_evaluated:
         return UNMEASURED
     reached = f"in {arm.num_reached} of {len(arm.outcomes)} seeds" if arm.num_reached else "never"
     return f"{reached}: {arm.num_diverged} diverged" if arm.num_diverged else reached
@@ -295,7 +295,7 @@ def _against_text(arm: ArmResult, key: str, unit: Unit) -> Text:
     """An arm against the baseline, faint where the interval includes no difference."""
     measure = arm.measures[key]
     if measure.against is None:
-        return "never" if key in REACHED and not arm.num_reached else UNMEASURED
+        return "never" if key in REACHED and not arm.num_reached and arm.is_evaluated else UNMEASURED
     is_difference = measure.by == "difference"
     text = difference_text(measure.against, unit) if is_difference else ratio_text(measure.against)
     return text if measure.against.excludes(0.0 if is_difference else 1.0) else Span(text, "quiet")

@@ -60,6 +60,11 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     diverged: bool = False
     """Whether a loss was not finite."""
 
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether a model of all was measured."""
+        return any(value is not None for name, value in self.measures.items() if name.startswith("best_"))
+
     def value(self, name: str) -> float | None:
         """A measure by its name; None where it was not measured, or the level not reached."""
         if name in self.measures:
@@ -106,6 +111,11 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     def num_reached(self) -> int:
         """Number of seeds in which the arm reached the level."""
         return sum(outcome.reached is not None for outcome in self.outcomes)
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether a model of all was measured in any seed: there is none where each worker trains alone."""
+        return any(outcome.is_evaluated for outcome in self.outcomes)
 
     @property
     def num_diverged(self) -> int:
@@ -226,9 +236,10 @@ def compare_arms(
     trials = [member.trial for arm in arms for member in arm.members.values()]
     plans = [trial.plan for trial in trials]
     asked = _asked(plans, headline, to, window)
+    evaluations = [trial.series.evaluations for trial in trials if len(trial.series.evaluations)]
     told = level_told(
         asked,
-        [trial.series.evaluations for trial in trials],
+        evaluations,
         expected=expected_values(plans),
         window=window or WINDOW,
     )
@@ -240,7 +251,7 @@ def compare_arms(
         baseline=base.name,
         headline=headline,
         window=window,
-        selects_by=part_of(trial.series.evaluations.selects_by for trial in trials),
+        selects_by=part_of(each.selects_by for each in evaluations),
         level=level,
         confidence=CONFIDENCE,
         firsts={name: found for name in FIRSTS if (found := _first(results, name))},
