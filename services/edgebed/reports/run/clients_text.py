@@ -89,12 +89,19 @@ def _how_text(trial: Trial) -> str:
     assert summary is not None
     tuned = f", then after {summary.fine_tune} on its own training examples" if summary.fine_tune else ""
     unseen = f" Training never saw {summary.unseen:,} of them." if summary.unseen else ""
-    which = (
-        f"{trial.name}: each worker's own model; there is none of all to measure" if summary.own_models else "The model"
+    whose = (
+        f"{trial.name}: there is no model of all to measure, but each worker's own"
+        if summary.own_models
+        else "The model"
     )
+    chosen = ""
+    if summary.chosen_version is not None:
+        chosen = (
+            f" Of the versions that were measured so, validation was best after {summary.chosen_version:,} updates."
+        )
     return (
-        f"{which}, after {summary.version:,} updates, on each client's own part of the {summary.part} part{tuned}. "
-        f"Each client counts as one; a decile is a tenth of the clients, of one at least.{unseen}"
+        f"{whose} after {summary.version:,} updates, on each client's own part of the {summary.part} part{tuned}. "
+        f"Each client counts as one; a decile is a tenth of the clients, of one at least.{chosen}{unseen}"
     )
 
 
