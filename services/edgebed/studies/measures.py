@@ -76,7 +76,8 @@ class Fall(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The fall in words."""
-        return f"it reached {self.measure.text(self.best)} and ended at {self.measure.text(self.final)}"
+        best = self.measure.text(self.best) if self.measure.is_share else self.measure.told(self.best)
+        return f"it reached {best} and ended at {self.measure.text(self.final)}"
 
 
 def named_level(plans: Iterable[Plan]) -> Level | None:
