@@ -183,6 +183,8 @@ def reason(error: BaseException, called: Callable[..., Any] | None = None) -> st
 
     Where none was, such as where arguments do not fit, the line where the user's function that was `called` begins.
     """
+    if isinstance(error, SyntaxError) and _is_users(error.filename or ""):
+        return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     message = " ".join(str(error).split())
     if isinstance(error, ScenarioError):  # it says in plain words what is wrong
         return f"{message}{_place(error, called)}"

@@ -1,6 +1,7 @@
 """Whether a trial diverged, and what was not finite first: from its losses and from its nodes' reports.
 
-A trial diverged if a loss of an update that is in the final model is not finite, or what an evaluation measured. The
+A trial diverged if a loss of an update that is in the final model is not finite, or one that was measured, or the
+headline in the last evaluation: another measure, such as a correlation, may have no value before all is learnt. The
 update at which it was decides what was first: there a node's own report comes before a loss, and a worker's before the
 evaluator's.
 """
@@ -20,6 +21,8 @@ from edgebed.journal.series_steps import Steps
 RAN_TO_END = frozenset(("completed", "diverged"))
 """Outcomes of trials that ran to their end."""
 EVALUATOR = "evaluator"
+LOSS = "loss"
+"""The measure that is the loss, by every objective that comes with edgebed."""
 Told = Sequence[tuple[float, str, Diverged]]
 """Reports of nodes as (t, node, record), in the journal's order."""
 
@@ -78,8 +81,13 @@ def _of_updates(updates: Updates, workers: Sequence[str], steps: Steps) -> Itera
 
 
 def _of_evaluations(evaluations: Evaluations) -> Iterator[_Candidate]:
+    """The first loss that is not finite, and the first headline after which none is finite again."""
     for name, values in (*evaluations.measured.items(), *evaluations.validation.items()):
-        for k in np.flatnonzero(~np.isfinite(values))[:1].tolist():
+        broken, finite = np.flatnonzero(~np.isfinite(values)), np.flatnonzero(np.isfinite(values))
+        if name != LOSS:
+            is_headline = name == evaluations.headline.name
+            broken = broken[broken > finite.max(initial=-1)] if is_headline else broken[:0]
+        for k in broken[:1].tolist():
             version = int(evaluations.version[k])
             first = Divergence(update=version, node=EVALUATOR, step=version, what=name)
             yield _Candidate(version, 3, float(evaluations.t[k]), first)

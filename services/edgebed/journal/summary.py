@@ -28,7 +28,7 @@ from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence
 from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.start_up import StartUp, start_up_of
-from edgebed.journal.trial_warnings import divergence, losses, resumptions, unheard_of, unmeasured
+from edgebed.journal.trial_warnings import divergence, losses, resumptions, shares, unheard_of, unmeasured
 from edgebed.journal.verdict.fidelity import Fidelity, judge
 from edgebed.learning.objectives.registry import most_frequent_class
 
@@ -247,6 +247,7 @@ def summarise(plan: Plan, series: Series) -> TrialSummary:
             *losses(series, set(workers)),
             *unheard,
             *divergence(series),
+            *shares(plan, series),
             *resumptions(series),
             *unmeasured(plan, series),
         ),

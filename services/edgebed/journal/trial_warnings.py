@@ -79,6 +79,19 @@ def unmeasured(plan: Plan, series: Series) -> Iterator[str]:
         yield f"not every {'step' if series.shards.resumed else 'update'} is accounted for: {problem}"
 
 
+def shares(plan: Plan, series: Series) -> Iterator[str]:
+    """Measures that are declared to be shares, and are none."""
+    for measure in plan.measures:
+        for values in (series.evaluations.measured.get(measure.name), series.evaluations.validation.get(measure.name)):
+            if measure.is_share and values is not None and (wrong := (values < 0.0) | (values > 1.0)).any():
+                value, version = values[wrong][0], int(series.evaluations.version[wrong][0])
+                yield (
+                    f"{measure.words} is {value:.4g} at update {version:,}, and a share is from 0 to 1; its objective "
+                    "declares unit='share'"
+                )
+                break
+
+
 def divergence(series: Series) -> Iterator[str]:
     """What was not finite in a trial that does not count as diverged."""
     first = series.first_not_finite

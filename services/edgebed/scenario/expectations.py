@@ -54,6 +54,8 @@ class Expectations(Section):
         """Yield what is wrong with measures and bounds; `known` are all that the trial may have."""
         for name in [name for name in self.__pydantic_extra__ if name not in known]:
             choice = choose(name, known)
+            if f"final_{name}" in known:
+                choice = choice._replace(meant=(f"final_{name}",))
             alike = choice._replace(allowed=tuple(difflib.get_close_matches(name, known, NEAR, 0.4)))
             message = f"unknown measure; {str(alike).replace('allowed', 'alike')}; docs/scenario.md has all"
             yield Problem((name,), message, at_key=True, choice=choice)

@@ -246,7 +246,11 @@ def checked_settings(
     try:
         checked = model.model_validate(known | named).model_dump(exclude=None if named else {"name"})
     except ValidationError as error:
-        raise Problems([*problems, *problems_of(error)]) from None
+        missing = [
+            each._replace(message=f"{each.message} of {what}") if each.message.startswith("missing key") else each
+            for each in problems_of(error)
+        ]
+        raise Problems([*problems, *missing]) from None
     try:
         check(config(**checked))
     except ValueError as error:

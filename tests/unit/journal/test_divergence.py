@@ -105,6 +105,36 @@ def test_the_evaluation_alone_tells_of_a_last_update_that_spoilt_the_model(serie
     assert series.first_not_finite.text == "parameter out.weight at evaluator"
 
 
+@pytest.mark.parametrize(
+    ("headlines", "outcome"),
+    [((math.nan, 0.5, 0.6), "completed"), ((0.5, math.nan, 0.6), "completed"), ((0.5, math.nan, math.inf), "diverged")],
+)
+def test_a_headline_without_a_value_at_first_is_no_divergence(series_of, headlines, outcome):
+    """Such as a correlation of a model that gives the same for all; of the last model it is one."""
+    told = [
+        (version + 0.5, "evaluator", evaluation(version=version, accuracy=value, loss=1.0, final=version == 2))
+        for version, value in enumerate(headlines)
+    ]
+    series = series_of(*updates(1.0, 1.0), *told, ENDED)
+
+    assert series.outcome == outcome
+    if outcome == "diverged":
+        assert (series.first_not_finite.update, series.first_not_finite.what) == (1, "accuracy")
+
+
+def test_a_share_beyond_1_is_a_warning(series_of, make_sample_plan):
+    """It may have been one before anything was learnt."""
+    told = [
+        (version + 0.5, "evaluator", evaluation(version=version, accuracy=value, loss=1.0, final=version == 2))
+        for version, value in enumerate((0.5, 1.5, 2.0))
+    ]
+    summary = summarise(make_sample_plan(), series_of(*updates(1.0, 1.0), *told, ENDED))
+
+    assert summary.warnings == (
+        "accuracy is 1.5 at update 1, and a share is from 0 to 1; its objective declares unit='share'",
+    )
+
+
 def test_a_day_of_lives_that_all_diverge_is_gone_through_once():
     """Each says once what was not finite; nobody looks at all updates for each of them, which takes half a minute."""
     places = np.arange(400_000)

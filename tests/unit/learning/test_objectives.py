@@ -18,8 +18,8 @@ from torch.nn import functional
 from edgebed.algorithms.aggregation import asynchronous
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import chance
-from edgebed.core.errors import ScenarioError
-from edgebed.core.measures.task import Sums, added
+from edgebed.core.errors import OwnCodeError, ScenarioError
+from edgebed.core.measures.task import Sums, TaskMeasure, added
 from edgebed.core.plan import Part
 from edgebed.learning import network
 from edgebed.learning.data_sets.examples import Examples
@@ -279,3 +279,23 @@ def test_network_and_server_are_a_loop_of_torch_in_double_precision(name: str, m
     assert server.theta.dtype == np.float64
     np.testing.assert_allclose(losses, bare_losses(name, steps, torch.float64), rtol=0, atol=1e-9)
     assert losses[-1] < losses[0]
+
+
+def test_values_that_cannot_be_made_are_told_with_their_objective() -> None:
+    """As an evaluator tells them that comes to sums of which validation had none, with the line of the user's file."""
+
+    class Rare(Supervised):
+        measures = (TaskMeasure("recall"),)
+
+        def loss_of(self, outputs: Any, targets: Any) -> Any:
+            return outputs.mean()
+
+        def sums_of(self, outputs: Any, targets: Any) -> Any:
+            return {"found": ((outputs > 0).sum(), 1), "all": (targets.sum(), 1)}
+
+        def values(self, sums: Sums) -> dict[str, float]:
+            return {"recall": sums["found"][0] / sums["all"][0]}
+
+    told = r"objective Rare: no values of its measures: ZeroDivisionError: .* \(.*test_objectives.py:\d+\)"
+    with pytest.raises(OwnCodeError, match=told):
+        Rare().measured({"found": (2.0, 1.0), "all": (0.0, 1.0)})

@@ -66,15 +66,16 @@ class DataSet:
             for which, given in parts.items()
             if given is not None and not isinstance(given, Examples)
         }
+        read = {which: (_in_order(part, read[next(iter(read))][0]), ids) for which, (part, ids) in read.items()}
         if not problems:
             problems += _differences({which: part for which, (part, _) in read.items()})
         if problems:
             raise ScenarioError(*problems)
-        names = _names([ids for _, ids in read.values() if ids is not None])
+        names, key_of = _names([ids for _, ids in read.values() if ids is not None])
         numbers = {each: number for number, each in enumerate(names)}
         found: dict[str, Any] = dict(parts)
         for which, (part, ids) in read.items():
-            of = None if ids is None else np.array([numbers[each] for each in ids.tolist()], np.int64)
+            of = None if ids is None else np.array([numbers[key_of(each)] for each in ids.tolist()], np.int64)
             found[which] = dataclasses.replace(part, clients=of)
         rest = {"outputs": outputs, "client_names": tuple(map(str, names)), "name": name, "note": note, "fit": None}
         for key, value in {**found, **rest}.items():
@@ -149,6 +150,11 @@ def _arrays(what: str, given: object, problems: list[str]) -> Arrays:
         problems.append(f"{what}: there are none.")
     for name, each in by_name.items():
         told = f"{what} '{name}'" if name else what
+        if np.ma.isMaskedArray(each):
+            problems.append(
+                f"{told}: a masked array; fill it, e.g. each.filled(0), and give its mask by a name of its own."
+            )
+            continue
         if not isinstance(name, str) or (name and not name.isidentifier()):
             problems.append(f"{told}: not a name that a function's parameter could have.")
             continue
@@ -162,6 +168,13 @@ def _arrays(what: str, given: object, problems: list[str]) -> Arrays:
             continue
         found[name] = array
     return found
+
+
+def _in_order(part: Examples, first: Examples) -> Examples:
+    """Return the examples with their arrays in the order of the first part's: names are what models go by."""
+    pairs = ((part.inputs, first.inputs), (part.targets, first.targets))
+    inputs, targets = ({name: own[name] for name in (*like, *own) if name in own} for own, like in pairs)
+    return dataclasses.replace(part, inputs=inputs, targets=targets)
 
 
 def _differences(parts: Mapping[str, Examples]) -> list[str]:
@@ -203,11 +216,11 @@ def _unusable(part: Examples) -> list[str]:
     return found
 
 
-def _names(ids: Sequence[NDArray[Any]]) -> list[Any]:
-    """Return each id once, in order; texts where the parts' are of several kinds."""
-    kinds = {each.dtype.kind == "U" for each in ids}
-    values = {str(value) if len(kinds) > 1 else value for each in ids for value in each.tolist()}
-    return sorted(values, key=_natural) if True in kinds else sorted(values)
+def _names(ids: Sequence[NDArray[Any]]) -> tuple[list[Any], Callable[[Any], Any]]:
+    """Return each id once, in order, and what makes such a name of an id: texts where any part's are."""
+    is_text = any(each.dtype.kind == "U" for each in ids)
+    key_of: Callable[[Any], Any] = str if is_text else int
+    return sorted({key_of(value) for each in ids for value in each.tolist()}, key=_natural if is_text else None), key_of
 
 
 def _natural(text: str) -> tuple[list[Any], str]:

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from edgebed.core.errors import ScenarioError
+from edgebed.core import imports
+from edgebed.core.errors import OwnCodeError, ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
 
@@ -83,9 +84,16 @@ class Objective(ABC):
         return {each.name: mean(sums, each.name) for each in self.measures if each.name in sums}
 
     def measured(self, sums: Sums) -> dict[str, float]:
-        """Return the value of each measure as records have it: in the order of the declaration, as Python's numbers."""
-        values = self.values(sums)
-        return {each.name: float(values[each.name]) for each in self.measures}
+        """Return the value of each measure as records have it: in the order of the declaration, as Python's numbers.
+
+        OwnCodeError where `values` fails, or has none of a measure.
+        """
+        try:
+            values = self.values(sums)
+            return {each.name: float(values[each.name]) for each in self.measures}
+        except (Exception, SystemExit) as error:
+            told = imports.reason(error, type(self).values)
+            raise OwnCodeError(f"objective {type(self).__name__}: no values of its measures: {told}") from error
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return the number of the model's outputs that the targets of all parts of the data ask for.

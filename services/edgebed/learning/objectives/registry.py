@@ -33,6 +33,8 @@ TAKEN = frozenset(
     )
 )
 """Names of what stands beside a task's measures in tables, and in a summary."""
+PREFIXES = ("validation_", "tuned_")
+"""What the columns of other values of a measure begin with."""
 ASKED = (
     "a Supervised has loss_of(self, outputs, targets) and sums_of(self, outputs, targets), any other Objective "
     "loss(self, model, batch) and sums(self, model, batch)"
@@ -128,6 +130,6 @@ def _wrong_measures(measures: object) -> str:
             return f"the measure {each.name!r}: {error}; better is 'less' or 'more', scale 'linear' or 'log'"
         if not re.fullmatch(MEASURE_NAME, each.name):
             return f"no name of a measure: {each.name!r}; lower-case letters, digits and _, a letter first, at most 40"
-        if each.name in TAKEN or names.count(each.name) > 1:
+        if each.name in TAKEN or each.name.startswith(PREFIXES) or names.count(each.name) > 1:
             return f"the measure '{each.name}' has the name of another column or measure; give it one of its own"
     return ""
