@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import EvaluatorPlan
 from edgebed.core.planned.clients import ByClient
-from edgebed.core.recorded.record import LARGEST
 from edgebed.core.records import Diverged, Evaluated
+from edgebed.core.units import LARGEST
 from edgebed.learning.objectives.registry import objective_of_task
 from edgebed.roles.clients import batched, clients_record
 from edgebed.roles.events import (

@@ -163,8 +163,8 @@ def read_interval(given: object) -> Interval:
     """Read an interval in updates or in time; both above zero."""
     match = re.fullmatch(r"([0-9]+) updates?", given) if isinstance(given, str) else None
     if match:
-        if Decimal(match[1]) > units.WHOLE_NUMBER_MAX:
-            raise ValueError(f"an interval is at most {units.WHOLE_NUMBER_MAX:,} updates")
+        if Decimal(match[1]) > units.LARGEST:
+            raise ValueError(f"an interval is at most {units.LARGEST:,} updates")
         interval = Interval(updates=int(match[1]))
     elif isinstance(given, str) and re.fullmatch(units.DURATION_PATTERN, given):
         interval = Interval(time_s=units.parse_duration(given))

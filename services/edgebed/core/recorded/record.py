@@ -4,8 +4,8 @@ from typing import Annotated
 
 import msgspec
 
-LARGEST = 2**53
-"""Numbers up to here are exact in JSON, and so many of them fit a column of 64 bits when they are added up."""
+from edgebed.core.units import LARGEST, SEED_MAX
+
 Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=-1, le=LARGEST)]
 """A count, or -1: none, or not reported."""
@@ -16,7 +16,7 @@ Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Seconds = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Amount = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
 Loss = Annotated[float, msgspec.Meta(description="of any size, and NaN where it was not finite")]
-Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=SEED_MAX)]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=str.lower, omit_defaults=True):
