@@ -25,7 +25,7 @@ from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work.base import LocalWork
 from edgebed.algorithms.optimizer import OPTIMIZERS
 from edgebed.core import imports
-from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
+from edgebed.core.plan import Method, NodePlan, Part, Plan, Task, WorkerPlan
 
 
 def _table(folder: str, *modules: str) -> dict[str, ModuleType]:
@@ -191,6 +191,25 @@ def configure(kind: str, part: Part, python_path: Sequence[str] = ()) -> Any:
     """The part's `Config`, checked; ValueError (msgspec.ValidationError is one) if a setting is wrong."""
     name = {} if imports.is_import_path(part.name) else {"name": part.name}
     return msgspec.convert(part.settings | name, code_of(kind, part.name, python_path).Config)
+
+
+def check_recorded(plan: Plan) -> None:
+    """ValueError where nobody could carry the methods of a plan out that was read from a file.
+
+    Parts of the user's own are not looked at: their files need not be there any more.
+    """
+    for method in {id(node.method): node.method for node in plan.nodes}.values():
+        if not any(method.parts.keys() >= set(kinds) for kinds in FAMILIES.values()):
+            raise ValueError(f"a method of {', '.join(method.parts) or 'no parts'}")
+        for kind, part in method.parts.items():
+            if imports.is_import_path(part.name):
+                continue
+            if part.name not in KINDS.get(kind, ()):
+                raise ValueError(f"the {kind} '{part.name}' is unknown")
+            configure(kind, part)
+    for node in plan.nodes:
+        if node.role != "evaluator" and node.method.is_layerwise != (node.shard is not None):
+            raise ValueError(f"{node.node} has {'a' if node.shard else 'no'} shard, which is not its method's")
 
 
 def compression_of(method: Method, task: Task, kind: str = "compression") -> Compressor:
