@@ -9,24 +9,31 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.models import common as options
 from grafana_foundation_sdk.models import dashboard as model
 
 from dashboards.building.frame import OF_TRIAL, STARTS, asked, run_variable, whole
 from dashboards.building.panels import PER_SECOND, against, colored, curves, figure, words
-from dashboards.building.queries import Query
+from dashboards.building.queries import HEADLINE, Query
 from dashboards.run_overview import RESULT_COLORS, VERDICTS
 
 NAME = "comparison"
 A, B = 'run="$run",trial="$trial_a"', 'run="$run_b",trial="$trial_b"'
+BOTH = (("A", A), ("B", B))
+SHARES = (1.0, 0.95, 0.9, 0.8, 0.5)
+"""Of the best that both reached, or by which it is divided: values among which one is chosen."""
 COLORS = {"A": "#5794f2", "B": "#ff9830"}
-START, ACCURACY = "edgebed_run_start_timestamp_seconds", "edgebed_model_accuracy_ratio"
+START = "edgebed_run_start_timestamp_seconds"
 BEGAN = f"max(last_over_time({START}{{HERE}}[$__range]))"
 APPLIED = "sum(edgebed_run_update_bytes_total{HERE})"
 UPDATES = "max(edgebed_model_version{HERE})"
-MEASURED = f"max({ACCURACY}{{HERE}} >= 0)"  # not before the first evaluation, which is no number
-IS_GOOD = f"on () (max({ACCURACY}{{HERE}}) >= $target)"
+TEST = ',split="test"'
+"""Results are of the test part, also where choices look at a validation part."""
+TESTED = f"{HEADLINE}{{HERE{TEST}}}"
+MEASURED = f"max({TESTED} > -Inf)"  # not before the first evaluation, which is no number
+MORE, LESS = (TESTED.replace("}", f',better="{way}"}}') for way in ("more", "less"))
+IS_GOOD = f"on () (max({MORE}) >= $target or min({LESS}) <= $target)"
+BEST = f"max(max_over_time({MORE}[$__range])) or min(min_over_time({LESS}[$__range]))"
 NOT_THEN = "neither was seen in the time shown, B moved to the beginning of A"
 THEN = "B is moved in time so that both begin together."
 
@@ -46,25 +53,27 @@ def together(template: str) -> tuple[Query, Query]:
     return (of(template, A), "A"), (of(template, B, " offset ${shift}ms"), "B")
 
 
-def last(metric: str, how: str = "max") -> str:
+def last(metric: str, how: str = "max", more: str = "") -> str:
     """The last value that Prometheus has seen of each series, in the time that is shown."""
-    return f"{how}(last_over_time({metric}{{HERE}}[$__range]))"
+    return f"{how}(last_over_time({metric}{{HERE{more}}}[$__range]))"
 
 
 def compared() -> list[Any]:
     """What A and B are."""
     info = "max by (run, trial, algorithm, runtime, seed) (last_over_time(edgebed_run_info{HERE}[$__range]))"
-    text = "{{run}} {{trial}}: {{algorithm}}, {{runtime}}, seed {{seed}}"
+    measure = f"count by (run, trial, measure) (last_over_time({TESTED}[$__range]))"
+    info += f" * on (run, trial) group_left (measure) {measure}"
+    text = "{{run}} {{trial}}: {{algorithm}}, {{runtime}}, seed {{seed}}, {{measure}}"
     return [
         figure(
             12,
             name,
-            f"What {name} is: run, trial, method, runtime and seed.",
+            f"What {name} is: run, trial, method, runtime, seed, and what results are told by: the headline.",
             "none",
             (of(info, where), f"{name}: {text}"),
             instant=True,
         ).text_mode(options.BigValueTextMode.NAME)
-        for name, where in (("A", A), ("B", B))
+        for name, where in BOTH
     ]
 
 
@@ -72,6 +81,7 @@ def outcomes() -> list[Any]:
     """What is left in the end."""
     seen = "max(max_over_time(timestamp(edgebed_run_info{HERE})[$__range:5s]))"
     up, down = last("edgebed_run_update_bytes_total"), last("edgebed_run_pull_bytes_total")
+    headline, loss = (last(metric, more=TEST) for metric in (HEADLINE, "edgebed_model_loss"))
     into = last("edgebed_run_server_bytes_total").replace("{HERE}", '{HERE,direction="ingress"}')
     first_good = f"min_over_time((vector(time()) and {IS_GOOD})[$__range:5s])"
 
@@ -80,15 +90,9 @@ def outcomes() -> list[Any]:
         return colored(panel.text_mode(options.BigValueTextMode.VALUE_AND_NAME), COLORS)  # also where one has none
 
     return [
-        shown("Accuracy", "Of the version evaluated last.", "percentunit", last(ACCURACY), 5).decimals(2),
-        shown(
-            "Best accuracy",
-            "Of all versions that were evaluated, on the test set.",
-            "percentunit",
-            f"max(max_over_time({ACCURACY}{{HERE}}[$__range]))",
-            5,
-        ).decimals(2),
-        shown("Loss", "Of the version evaluated last, on the test set.", "none", last("edgebed_model_loss"), 4),
+        shown("Headline", "What the task measures first, of the version evaluated last.", "none", headline, 5),
+        shown("Best", "The best headline of all versions that were evaluated, on the test set.", "none", BEST, 5),
+        shown("Loss", "Of the version evaluated last, on the test set.", "none", loss, 4),
         shown(
             "Verdict", "Whether the conditions that the trial asked for held.", "none", last("edgebed_trial_verdict"), 5
         ).mappings(words(VERDICTS)).no_value("not yet"),
@@ -132,20 +136,20 @@ def outcomes() -> list[Any]:
             f"{seen} - {BEGAN}",
         ),
         shown(
-            "Time until the accuracy",
-            "From the beginning until Prometheus first saw the accuracy that is chosen above; empty: never.",
+            "Time until the value",
+            "From the beginning until Prometheus first saw the headline as good as chosen above; empty: never.",
             "s",
             f"{first_good} - on () {BEGAN}",
         ).no_value("never"),
         shown(
-            "Total up until the accuracy",
-            "Payload of applied pushes when Prometheus first saw the accuracy that is chosen above.",
+            "Total up until the value",
+            "Payload of applied pushes when Prometheus first saw the headline as good as chosen above.",
             "decbytes",
             f"min_over_time(({APPLIED} and {IS_GOOD})[$__range:5s])",
         ).no_value("never"),
         shown(
-            "Total updates until the accuracy",
-            "Updates when Prometheus first saw the accuracy that is chosen above.",
+            "Total updates until the value",
+            "Updates when Prometheus first saw the headline as good as chosen above.",
             "short",
             f"min_over_time(({UPDATES} and {IS_GOOD})[$__range:5s])",
         ).no_value("never"),
@@ -153,23 +157,23 @@ def outcomes() -> list[Any]:
 
 
 def without_time() -> list[Any]:
-    """What an accuracy costs."""
+    """What the headline costs."""
 
-    def accuracy_against(title: str, description: str, x: tuple[str, str], template: str) -> Any:
-        pairs = [(name, of(template, where), of(MEASURED, where)) for name, where in (("A", A), ("B", B))]
+    def headline_against(title: str, description: str, x: tuple[str, str], template: str) -> Any:
+        pairs = [(name, of(template, where), of(MEASURED, where)) for name, where in BOTH]
         colors = [*COLORS.values()]
-        return against(12, title, description, x, ("accuracy", "percentunit"), *pairs, colors=colors).min(0).max(1)
+        return against(12, title, description, x, ("headline", "none"), *pairs, colors=colors)
 
     return [
-        accuracy_against(
-            "Accuracy against bytes up",
-            "What an accuracy costs in bytes, whenever the two ran; a point for each step of the time range.",
+        headline_against(
+            "Headline against bytes up",
+            "What it costs in bytes, whenever the two ran; a point for each step of the time range.",
             ("applied pushes", "decbytes"),
             APPLIED,
         ),
-        accuracy_against(
-            "Accuracy against updates",
-            "What an accuracy costs in updates, whenever the two ran; a point for each step of the time range.",
+        headline_against(
+            "Headline against updates",
+            "What it costs in updates, whenever the two ran; a point for each step of the time range.",
             ("updates", "short"),
             UPDATES,
         ),
@@ -178,21 +182,22 @@ def without_time() -> list[Any]:
 
 def over_time() -> list[Any]:
     """How it went."""
-    loss, updates = "max(edgebed_model_loss{HERE})", "sum(trial:edgebed_ps_updates:rate20s{HERE})"
+    loss, updates = f"max(edgebed_model_loss{{HERE{TEST}}})", "sum(trial:edgebed_ps_updates:rate20s{HERE})"
     shown = [
-        ("Accuracy over time", f"On the test set, at A's time. {THEN}", "percentunit", MEASURED),
+        ("Headline over time", f"On the test set, at A's time. {THEN}", "none", MEASURED),
         ("Loss over time", f"On the test set, at A's time. {THEN}", "none", loss),
         ("Total up over time", f"Payload, at A's time. {THEN}", "decbytes", APPLIED),
         ("Updates a second", f"Applied by the server, at A's time. {THEN}", PER_SECOND, updates),
     ]
-    return [
-        colored(curves(12, title, description, unit, *together(template)), COLORS).min(0).no_value(NOT_THEN)
+    drawn = [
+        colored(curves(12, title, description, unit, *together(template)), COLORS).no_value(NOT_THEN)
         for title, description, unit, template in shown
     ]
+    return [drawn[0], *(panel.min(0) for panel in drawn[1:])]  # a headline may be below 0
 
 
 def chosen() -> list[Any]:
-    """A, the latest run's first trial; B, of whatever ran last another; how far apart they began; an accuracy."""
+    """A, the latest run's first trial; B, of whatever ran last another; how far apart they began; a value to reach."""
     of_a = f"last_over_time({START}{{{A}}}[$__range])"
     others = f"{STARTS} unless on (run, trial) {of_a}"
     of_run_b = f'last_over_time({START}{{run="$run_b"}}[$__range]) unless on (run, trial) {of_a}'
@@ -212,11 +217,28 @@ def chosen() -> list[Any]:
         .regex("/ (-?[0-9]+) /")
         .sort(model.VariableSort.DISABLED)
         .hide(model.VariableHide.HIDE_VARIABLE),
-        dashboard.CustomVariable("target")
-        .label("Accuracy")
-        .values("0.5,0.8,0.9,0.95,0.97,0.99")
-        .current(model.VariableOption(selected=True, text="0.9", value="0.9")),
+        asked("target", "Value of the headline", f"query_result({_targets()})", 3)
+        .regex("/ ([-+.0-9e]+) [0-9]+$/")
+        .sort(model.VariableSort.DISABLED),
     ]
+
+
+def _targets() -> str:
+    """What both reached, the best first, and what is worse by some: of 90 % and more 90, 80 and 50."""
+    reached = (
+        f"min({' or '.join(_marked(MORE, 'max', name, where) for name, where in BOTH)})",
+        f"max({' or '.join(_marked(LESS, 'min', name, where) for name, where in BOTH)})",
+    )
+    return " or ".join(
+        f"label_replace(floor({share} * {reached[0]} * 1e4) / 1e4 or ceil({reached[1]} / {share} * 1e4) / 1e4, "
+        f'"of", "{share:g}", "", "")'
+        for share in SHARES
+    )
+
+
+def _marked(series: str, how: str, name: str, where: str) -> str:
+    """The best of one of both, by its name."""
+    return f'label_replace({how}({how}_over_time({of(series, where)}[$__range])), "of", "{name}", "", "")'
 
 
 def build() -> str:
@@ -224,7 +246,7 @@ def build() -> str:
     panels: dict[str, Sequence[Any]] = {
         "": compared(),
         "In the end": outcomes(),
-        "What an accuracy costs": without_time(),
+        "What the headline costs": without_time(),
         "Since the beginning": over_time(),
     }
     about = "Which of two trials did better? Choose a time range in which both ran."

@@ -23,7 +23,7 @@ from dashboards.building.panels import (
     stacked,
 )
 from dashboards.building.queries import BY_NODE, BY_TRIAL, HERE, latest, rate, ratio, share, ten
-from dashboards.run_overview import latest_accuracy
+from dashboards.run_overview import latest_headline
 
 NAME = "layers"
 NONE = "no shards: the method is not layer-wise, nothing has been learnt yet, or nobody tells, as in a simulation"
@@ -46,7 +46,7 @@ def standing() -> list[Any]:
         )
         .decimals(2)
         .no_value("no shards learn now"),
-        latest_accuracy(8),
+        latest_headline(8),
         figure(
             8,
             "Steps a second in the end",

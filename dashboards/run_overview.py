@@ -37,10 +37,13 @@ from dashboards.building.queries import (
     A_MINUTE,
     BY_CLASS,
     BY_HOST,
+    BY_MEASURE,
     BY_TRIAL,
     CLASS,
+    HEADLINE,
     HERE,
     HOST,
+    OF_HEADLINE,
     ON_HOST,
     WORKERS,
     latest,
@@ -86,16 +89,16 @@ VERDICTS = {
 }
 
 
-def latest_accuracy(width: int) -> Any:
-    """Accuracy of the version that was evaluated last."""
+def latest_headline(width: int) -> Any:
+    """What results are told by, of the version that was evaluated last."""
     return figure(
         width,
-        "Accuracy",
-        "On the test set, of the version evaluated last.",
-        "percentunit",
-        (latest("edgebed_model_accuracy_ratio"), BY_TRIAL),
+        "Headline",
+        "What the task measures first, of the version evaluated last.",
+        "none",
+        (latest(HEADLINE, by=OF_HEADLINE), BY_MEASURE),
         instant=True,
-    ).decimals(2)
+    )
 
 
 def standing() -> list[Any]:
@@ -120,7 +123,7 @@ def standing() -> list[Any]:
             "How much of the trial is done, by its limit of updates or of time in training.",
             (latest("edgebed_run_progress_ratio"), BY_TRIAL),
         ),
-        latest_accuracy(5),
+        latest_headline(5),
         figure(
             5,
             "Result",
@@ -143,13 +146,11 @@ def standing() -> list[Any]:
         .no_value("not yet"),
         curves(
             8,
-            "Accuracy on the test set",
-            "Of the versions that were evaluated.",
-            "percentunit",
-            (value("edgebed_model_accuracy_ratio"), BY_TRIAL),
-        )
-        .min(0)
-        .max(1),
+            "Headline over time",
+            "What the task measures first, of the versions that were evaluated.",
+            "none",
+            (value(HEADLINE, by=OF_HEADLINE), BY_MEASURE),
+        ),
         curves(
             8,
             "Updates",
@@ -263,10 +264,10 @@ def learning() -> list[Any]:
     return [
         curves(
             12,
-            "Loss on the test set",
-            "Mean loss of the versions that were evaluated: cross-entropy in nats, or what task.loss says.",
+            "Loss",
+            "Mean loss of the versions that were evaluated: cross-entropy in nats, or what task.objective says.",
             "none",
-            (value("edgebed_model_loss"), BY_TRIAL),
+            (value("edgebed_model_loss", by="trial, split"), "{{trial}}: {{split}}"),
         ).min(0),
         curves(
             12,

@@ -10,7 +10,12 @@ ON_HOST = HERE + ',host=~"$host"'
 """On the chosen hosts alone; with one alone nothing has that label, and all is chosen."""
 WORKERS = HERE + ',device_class!~"server|evaluator|store|modules"'
 
+HEADLINE = "edgebed_model_headline"
+"""What results are told by: `measure` is its name and unit, `split` the part of the data."""
+OF_HEADLINE = "trial, measure, split"
+
 BY_TRIAL = "{{trial}}"
+BY_MEASURE = "{{trial}}: {{split}} {{measure}}"
 BY_CLASS = "{{trial}} {{device_class}}"
 BY_HOST = "{{trial}} {{host}}"
 BY_NODE = "{{trial}} {{node}}"

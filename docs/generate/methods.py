@@ -51,7 +51,7 @@ def _presets(kinds: tuple[str, ...]) -> str:
     rows = [
         (f"`{name}`", comments.get(name, ""), *(_chosen(kind, parts[kind]) for kind in kinds))
         for name, parts in PRESETS.items()
-        if set(parts) == set(kinds)
+        if set(kinds) <= set(parts)
     ]
     return grid(("name", "what it does", *kinds), rows)
 

@@ -324,7 +324,7 @@ def test_colours_are_for_names_that_exist(dashboards, panels):
             of = "shard" if "shard_phase" in queries else "worker"
             assert colours == phases[f"edgebed_{of}_phase_seconds_total"]
         else:
-            assert set(colours) <= {*closed["state"], "A", "B", "A: accuracy", "B: accuracy"}
+            assert set(colours) <= {*closed["state"], "A", "B", "A: headline", "B: headline"}
 
 
 @pytest.mark.parametrize(("title", "words"), [("Verdict", VERDICTS), ("Result", RESULTS)])

@@ -71,7 +71,7 @@ def test_every_panel_is_drawn(drawn: dict[str, Drawn]) -> None:
         titles = [panel["title"] for panel in boxes_of(board) if panel["type"] != "row"]
         assert sorted(panel["title"] for panel in one.panels) == sorted(titles)
     overview = {panel["title"]: panel for panel in drawn["run-overview"].panels}
-    assert overview["Accuracy on the test set"]["names"] == ["adacomp", "asgd"]
+    assert overview["Headline over time"]["names"] == ["adacomp: test accuracy (%)", "asgd: test accuracy (%)"]
     assert overview["Total up and down"]["names"] == ["adacomp up", "asgd up", "adacomp down", "asgd down"]
 
 
@@ -90,7 +90,7 @@ def test_the_overviews_first_screen_needs_no_scrolling() -> None:
 
     assert 96 + 38 * first <= FIRST_SCREEN
     assert {panel["title"] for panel in board["panels"] if panel["gridPos"]["y"] < first} >= {
-        "Accuracy on the test set", "Updates", "Total up and down", "Workers by state",
+        "Headline over time", "Updates", "Total up and down", "Workers by state",
         "Conditions against their bounds",
     }  # fmt: skip
 

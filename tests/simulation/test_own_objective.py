@@ -46,7 +46,7 @@ SCENARIO: dict[str, Any] = {
     "method": "asgd",
     "fleet": {"edge": {"count": 3}},
     "evaluation": {"every": "50 updates"},
-    "stop": {"among_three": "90%", "updates": 600},
+    "stop": {"measure": "among_three", "at": "90%", "updates": 600},
     "expect": {"best_among_three": ">= 0.9", "final_confusion": "<= 2", "final_accuracy": "> 0.2"},
 }
 
@@ -107,9 +107,9 @@ def test_a_measure_of_ones_own_is_on_pages_in_tables_and_in_metrics(run: Run) ->
 @pytest.mark.parametrize(
     ("option", "problem"),
     [
-        ("stop.among_four=0.9", "did you mean 'among_three'? allowed: updates, time, among_three, confusion, "),
-        ("stop.among_three=9", "9 is above 1 (9 % is 0.09)"),
-        ("stop={confusion: few, among_three: null}", "not a number: 'few'"),
+        ("stop.measure=among_four", "did you mean 'among_three'? allowed: among_three, confusion, accuracy, loss"),
+        ("stop.at=9", "9 is above 1 (9 % is 0.09)"),
+        ("stop={measure: confusion, at: few}", "not a number: 'few'"),
         ("expect.best_among_four='>= 0.5'", "did you mean 'best_among_three'?"),
         ("expect.best_among_three='>= 5'", "not a fraction from 0 to 1: '5'"),
         ("task.objective=objective_of_mine:AmongFour", "has no 'AmongFour'. Did you mean 'AmongThree'?"),

@@ -86,7 +86,7 @@ def shown(run: Run, prometheus: Prometheus, whole: Replayed, board: str, title: 
         ("run-overview", "Total up and down"),
         ("comparison", "Total up"),
         ("comparison", "Total up over time"),
-        ("comparison", "Accuracy against bytes up"),
+        ("comparison", "Headline against bytes up"),
     ],
 )
 def test_applied_pushes_are_those_of_all_lives(
@@ -120,7 +120,7 @@ def test_traffic_is_that_of_all_lives(run: Run, prometheus: Prometheus, whole: R
 
 def test_an_accuracy_costs_what_was_applied_until_then(run: Run, prometheus: Prometheus, whole: Replayed) -> None:
     """Less than in the end; the accuracy of a tenth is reached long before the server dies."""
-    found = shown(run, prometheus, whole, "comparison", "Total up until the accuracy")
+    found = shown(run, prometheus, whole, "comparison", "Total up until the value")
 
     assert 0 < found < run.trials[TRIAL].summary.server.ingress_bytes / 2
 

@@ -56,7 +56,7 @@ def test_pages_say_which_part_they_show() -> None:
     page = to_html(report_page(made()))
 
     assert "validation accuracy (%)" in stream.getvalue()
-    assert "To 70 % on the validation part in the mean of 2 evaluations: asgd" in stream.getvalue()
+    assert "To 70 % accuracy on the validation part in the mean of 2 evaluations:\n  asgd" in stream.getvalue()
     assert "Final accuracy (where validation was best): asgd" in stream.getvalue()
     head = next(line for line in stream.getvalue().splitlines() if line.startswith("trial"))
     assert head.split()[:4] == ["trial", "accuracy", "best", "validated"]

@@ -98,6 +98,8 @@ class Compressor:
         {"update": "the update itself, float32 or float16, dense or sparse"}
     )
     """Name of each piece that it sends, in order -> what that holds."""
+    sends_buffers: ClassVar[bool] = True
+    """Whether buffers, such as running means, travel whole beside what it makes of the parameters."""
 
     def __init__(self, config: Any, shapes: Shapes) -> None:
         self.config = config

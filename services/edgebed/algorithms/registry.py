@@ -53,11 +53,13 @@ COMPRESSIONS = _table(
     "qsgd",
     "sign",
     "powersgd_local",
+    "nothing",
 )
 LOCAL_WORKS = _table(
     "local_work",
     "gradient_step",
     "local_steps",
+    "alone",
 )
 LAYERWISE_RULES = _table(
     "layerwise",
@@ -164,6 +166,13 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "compression": {"name": "none"},
         "local_work": {"name": "local-steps"},
     },
+    # as fedavg, with nothing exchanged: each worker has its own data alone, which the others are measured against
+    "local-only": {
+        "aggregation": {"name": "synchronous", "learning_rate": 1.0, "weights": "examples"},
+        "compression": {"name": "nothing"},
+        "downlink": {"name": "nothing"},
+        "local_work": {"name": "alone"},
+    },
     # the layers on different nodes, which wait for each other
     "back-propagation": {"learning": {"name": "back-propagation"}, **_LAYERWISE},
     # nobody waits: a module beside each shard predicts the gradient (Jaderberg et al. 2017; Chen et al. 2019)
@@ -215,11 +224,17 @@ def check_recorded(plan: Plan) -> None:
 def compression_of(method: Method, task: Task, kind: str = "compression") -> Compressor:
     """Return the compression of the method's pushes; of kind `downlink`, that of its models on the way down."""
     part = method.parts[kind]
-    shapes = [tensor.shape for tensor in task.layout if not tensor.is_buffer]
-    config = configure(kind, part, task.python_path)
-    compressor: Compressor = code_of(kind, part.name).Compression(config, shapes)
-    is_buffer = buffer_mask(task)
+    make = code_of(kind, part.name).Compression
+    shapes = [tensor.shape for tensor in task.layout if not (tensor.is_buffer and make.sends_buffers)]
+    compressor: Compressor = make(configure(kind, part, task.python_path), shapes)
+    is_buffer = buffer_mask(task) if make.sends_buffers else None
     return compressor if is_buffer is None else WithBuffers(compressor, is_buffer)
+
+
+def has_own_models(method: Method) -> bool:
+    """Whether each worker trains a model of its own, which nobody else ever has."""
+    part = method.parts.get("local_work")
+    return part is not None and part.name in LOCAL_WORKS and LOCAL_WORKS[part.name].LocalWork.has_own_model
 
 
 def aggregation_of(method: Method) -> tuple[type[Aggregator], Any]:

@@ -29,6 +29,8 @@ FORM = "package.module:Name"
 """How it is told."""
 MAIN = "__main__"
 """The module that a notebook, or a script that is run, defines its names in."""
+MESSAGE_MAX = 400
+"""Characters that are told of an exception's message: torch names each of a model's weights that does not fit."""
 _SEARCHED: set[str] = set()
 """Folders that modules of one's own have been looked for in."""
 ENCODING_COOKIE = re.compile(r"^([ \t\f]*#.*?coding[:=][ \t]*)[-\w.]+", re.ASCII | re.MULTILINE)  # PEP 263
@@ -184,6 +186,8 @@ def reason(error: BaseException, called: Callable[..., Any] | None = None) -> st
     message = " ".join(str(error).split())
     if isinstance(error, ScenarioError):  # it says in plain words what is wrong
         return f"{message}{_place(error, called)}"
+    if len(message) > MESSAGE_MAX:
+        message = f"{message[:MESSAGE_MAX]}..."
     return ": ".join(filter(None, (type(error).__name__, message))) + _place(error, called)
 
 

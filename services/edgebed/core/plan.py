@@ -6,14 +6,14 @@ them from a scenario; nothing here decides anything. Times are seconds, memory i
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
 from edgebed.core.actions import Action
 from edgebed.core.bounds import Amount, Count, PositiveAmount, PositiveCount, Seed, Share
 from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
-from edgebed.core.planned.clients import ByClient
+from edgebed.core.planned.clients import ByClient, together
 from edgebed.core.planned.device_core import REFERENCE, Core
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.planned.link import LinkChange, LinkPlan
@@ -101,7 +101,7 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the scenario's entry, which several nodes may share: its own, or e.g. `freeze-2`, the second entry."""
     node: str
     trigger: Trigger
-    steps: tuple[FaultStep, ...]
+    steps: Annotated[tuple[FaultStep, ...], msgspec.Meta(min_length=1)]
     """Steps in the order of their times, the first at once; e.g. cut and heal."""
     recurs: bool = False
     """Whether the entry has many moments, as churn has, or one with `every`: none is missed before it is due."""
@@ -382,6 +382,8 @@ class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
     """Number of those examples with each label."""
     clients: tuple[Count, ...] = ()
     """Numbers of the clients whose examples it has, where the data is split by client."""
+    by_client: ByClient | None = None
+    """Its clients that it measures a model of its own on; None: it has no such model, or no such client."""
     pull: Pull = "full"
     """What a push is answered with."""
     points: tuple[PointTrigger, ...] = ()
@@ -483,6 +485,10 @@ Security = Literal["plain", "curve"]
 """How nodes show each other on the data network that they have the secret of the run: by a password, or encrypted."""
 
 
+Comparison = Literal[">=", "<=", "==", "!=", ">", "<"]
+"""How a measure is compared with a bound."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One trial: the scenario, or one of its variants, with all draws made."""
 
@@ -517,7 +523,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How the server learns that a worker has failed: from its own connections, or at once from the controller."""
     check_s: PositiveAmount = 1.0
     """Time between checks: a node without a heartbeat in two in a row has failed; with the next one it is back."""
-    expectations: tuple[tuple[str, str, float], ...] = ()
+    expectations: tuple[tuple[str, Comparison, float], ...] = ()
     """(measure, comparison, bound), e.g. ("final_loss", "<=", 0.3)."""
     expects_trusted: bool = False
     """Whether a live run fails if what was asked of links and caps did not hold."""
@@ -537,6 +543,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def evaluator(self) -> EvaluatorPlan:
         """The evaluator's plan."""
         return next(node for node in self.nodes if isinstance(node, EvaluatorPlan))
+
+    @property
+    def by_client(self) -> ByClient | None:
+        """What is measured client by client, of the server's model or of those that workers have; None: nothing is."""
+        return together([each for each in (self.evaluator.by_client, *(n.by_client for n in self.workers())) if each])
 
     @property
     def server(self) -> ServerPlan:

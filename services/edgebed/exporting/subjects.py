@@ -12,7 +12,7 @@ from edgebed.core.planned.link import IMPAIRMENTS
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
 from edgebed.journal.columns.clients import names_of
-from edgebed.learning.objectives.registry import declared
+from edgebed.learning.objectives.registry import all_declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
 from edgebed.running.results import Run, Trial
 
@@ -43,7 +43,7 @@ def _evaluations(run: Run, trial: Trial) -> Filled:
 
 
 def _clients(run: Run, trial: Trial) -> Filled:
-    found, by = trial.series.clients, trial.plan.evaluator.by_client
+    found, by = trial.series.clients, trial.plan.by_client
     rows, columns = len(found), len(found.clients)
     sizes = dict(zip(by.clients, by.sizes, strict=True)) if by else {}
     clients = [int(client) for client in found.clients]
@@ -245,8 +245,8 @@ def _clients_table(measures: Iterable[TaskMeasure]) -> ExportTable:
     )
 
 
-CLIENTS = _clients_table(declared(()))
-TRIALS, EVALUATIONS = _trials_table(declared(())), _evaluations_table(declared(()))
+CLIENTS = _clients_table(all_declared())
+TRIALS, EVALUATIONS = _trials_table(all_declared()), _evaluations_table(all_declared())
 UPDATES = ExportTable(
     "updates",
     "A row an update that the server applied and that is in the final model. In layer-wise training the last shard's"

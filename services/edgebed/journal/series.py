@@ -423,9 +423,10 @@ class _Builder(Fold):
         """The evaluation of each version: the first, or that of the final model.
 
         Without those of versions that were lost with a server: measured before the version was made. An evaluator that
-        is new, as in a resumed trial, measures again what the server still has.
+        is new, as in a resumed trial, measures again what the server still has. Where each worker has a model of its
+        own nothing is measured of the server's.
         """
-        evaluated = self.kept[records.Evaluated]
+        evaluated = [each for each in self.kept[records.Evaluated] if each[2].measured]
         if self.kept[records.Restored] or len(self.steps.resumed) > 1:
             made_t = dict(zip(updates.version.tolist(), updates.t.tolist(), strict=True)) | {0: -math.inf}
             evaluated = [each for each in evaluated if each[0] >= made_t.get(each[2].version, math.inf)]

@@ -49,7 +49,7 @@ def try_task(task: Task, data: DataSet, locating: Locating) -> None:
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(0)
         with locating("task.model"):
-            model = models.build_for(task)
+            model = models.build_for(task, with_weights=True)
         for which, part in data.parts.items():
             for told, places in _tried(part, size):
                 where, batch = f"the {told} {PARTS[which]} examples", batch_of(task, part, places)

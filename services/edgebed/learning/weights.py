@@ -94,12 +94,15 @@ def unpack(module: nn.Module, data: NDArray[np.uint8]) -> None:
         weight.tensor.data = torch.from_numpy(piece.copy()).view(weight.tensor.dtype).view(weight.tensor.shape)
 
 
-def hold_constant(module: nn.Module, changing: Container[str]) -> None:
-    """Make all buffers constant but the `changing` ones."""
+def hold_constant(module: nn.Module, changing: Container[str]) -> list[tuple[nn.Module, str]]:
+    """Make all buffers constant but the `changing` ones; return where those are that were not."""
+    held = []
     for weight in trained(module):
         if not weight.is_parameter and weight.name not in changing:
             for owner, key in weight.places:
                 owner.register_buffer(key, weight.tensor, persistent=False)
+                held.append((owner, key))
+    return held
 
 
 def changed_by_training(module: nn.Module, inputs: Tensor | dict[str, Tensor]) -> dict[str, Weight]:

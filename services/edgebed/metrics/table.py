@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from edgebed.core.measures.task import TEST, VALIDATION, TaskMeasure
-from edgebed.learning.objectives.registry import declared
+from edgebed.learning.objectives.registry import all_declared
 
 SERVER = "server"
 WORKER = "worker"
@@ -70,8 +70,8 @@ _SPLIT = Label(name="split", examples=(TEST, VALIDATION))
 def measured(measure: TaskMeasure) -> Metric:
     """The metric of what a task measures."""
     return Metric(
-        name=measure.metric, type="gauge", unit="ratio" if measure.unit == "share" else "", roles=(CONTROLLER,),
-        help=f"{measure.meaning} Of the version evaluated last; NaN before the first.".strip(),
+        name=measure.metric, type="gauge", unit="ratio" if measure.is_share else "", roles=(CONTROLLER,),
+        help=f"{measure.meaning} Of the last evaluation; else NaN.".strip(),
         labels=(_RUN, _TRIAL, _SPLIT),
     )  # fmt: skip
 
@@ -284,7 +284,18 @@ CONTROLLER_METRICS = (
         help="Updates lost, or only their answers, on the way (unanswered), and those that a restored server has lost.",
         labels=(_RUN, _TRIAL, Label(name="how", examples=("unanswered", "rolled-back"), closed=True)),
     ),
-    *(measured(each) for each in declared(())),
+    *(measured(each) for each in all_declared()),
+    Metric(
+        name="edgebed_model_headline", type="gauge", unit="", roles=(CONTROLLER,),
+        help="What results are told by, in its own unit, shares in per cent. Of the last evaluation; else NaN.",
+        labels=(
+            _RUN,
+            _TRIAL,
+            _SPLIT,
+            Label(name="measure", examples=("accuracy (%)", "perplexity", "MAE (mmHg)")),
+            Label(name="better", examples=("more", "less")),
+        ),
+    ),
     Metric(
         name="edgebed_model_version", type="gauge", unit="updates", roles=(CONTROLLER,),
         help="Updates applied so far, as far as the server has reported.",

@@ -1,7 +1,7 @@
 """The controller's Prometheus metrics: the trial, its model, and its nodes as the controller sees them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,8 +161,7 @@ class TrialMetrics:
         self._families.clear(table.CONTROLLER_METRICS)
         for measure in plan.measures:
             self._families.add(table.measured(measure))
-            for split in (TEST, VALIDATION) if plan.evaluator.num_validation else (TEST,):
-                self._child(measure.metric, split).set(float("nan"))
+        self._set_measured({}, {})
         self._child("edgebed_model_version").set(0)
         self._child("edgebed_run_update_bytes_total").inc(applied_bytes)
         self._past_traffic = [past_traffic] if past_traffic else []
@@ -236,12 +235,22 @@ class TrialMetrics:
         self._child("edgebed_model_version").set(record.version)
 
     def _observe_evaluated(self, record: Evaluated) -> None:
-        for measure in self._progress.plan.measures:
-            self._child(measure.metric, TEST).set(record.measured.get(measure.name, float("nan")))
-            if record.validation:
-                self._child(measure.metric, VALIDATION).set(record.validation.get(measure.name, float("nan")))
+        self._set_measured(record.measured, record.validation)
         if record.final:
             self._progress.measured_final()
+
+    def _set_measured(self, test: Mapping[str, float], validation: Mapping[str, float]) -> None:
+        """Tell each measure of the task, NaN where it is not known, and the headline."""
+        plan = self._progress.plan
+        parts = {TEST: test, **({VALIDATION: validation} if plan.evaluator.num_validation else {})}
+        for split, measured in parts.items():
+            values = {each.name: measured.get(each.name, float("nan")) for each in plan.measures}
+            for each in plan.measures:
+                self._child(each.metric, split).set(values[each.name])
+            headline = plan.headline
+            self._child("edgebed_model_headline", split, headline.titled_unit, headline.better).set(
+                values[headline.name] * (100 if headline.is_share else 1)
+            )
 
     def _observe_unanswered(self, record: Unanswered) -> None:
         if record.step >= 0:

@@ -32,12 +32,18 @@ class ClientParts:
 
 
 def client_parts(
-    section: ByClientSection, data: DataSet, measured: Mapping[str, Examples], trained: Collection[NDArray[np.int64]]
+    section: ByClientSection,
+    data: DataSet,
+    measured: Mapping[str, Examples],
+    trained: Collection[NDArray[np.int64]],
+    *,
+    by_evaluator: bool = True,
 ) -> ClientParts:
     """Return the clients of a trial: those with examples in the test part, else in the validation part.
 
-    `trained` are the positions of the training examples that workers have; what fine-tuning uses is among them.
-    ScenarioError where the data knows no clients, or the evaluator would be sent too much.
+    `trained` are the positions of the training examples that workers have; what fine-tuning uses is among them. Without
+    `by_evaluator` each worker measures a model of its own, on clients whose training examples it has. ScenarioError
+    where the data knows no clients, or the evaluator would be sent too much.
     """
     part = next((each for each in (TEST, VALIDATION) if _knows(measured.get(each))), None)
     if part is None:
@@ -50,7 +56,8 @@ def client_parts(
         if data.train.clients is None:
             raise ScenarioError(f"{data.name}: fine_tune: the data does not say whose its training examples are")
         own = data.train.take(used[np.isin(data.train.clients[used], found)])
-        _check_size([*measured.values(), own])
+        if by_evaluator:
+            _check_size([*measured.values(), own])
     every = section.every
     return ClientParts(
         plan=ByClient(

@@ -125,15 +125,20 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, footprint: Footprint, con
         copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
         copied += local_copies(node.method, node.task) * model
         batch = min(node.task.batch_size, node.num_examples) * gradient_bytes(footprint)
-    count = node.num_examples + (_beside_test(node) if isinstance(node, EvaluatorPlan) else 0)
+        if node.by_client:
+            copied += (TUNING_COPIES if node.by_client.fine_tune else 0) * model
+            batch = max(batch, EVALUATION_CHUNK * evaluation_bytes(footprint))
+    count = node.num_examples + _beside(node)
     examples = examples_bytes(count, data.train.input_bytes)
     kept = {"model": math.ceil(copied), "constants": CONSTANT_COPIES * constants}
     return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
 
 
-def _beside_test(node: EvaluatorPlan) -> int:
-    """Examples that an evaluator has beside those of the test part."""
-    return node.num_validation + (sum(node.by_client.own) if node.by_client else 0)
+def _beside(node: NodePlan) -> int:
+    """Examples that an evaluator has beside those of the test part, or a worker beside those that it trains on."""
+    if isinstance(node, EvaluatorPlan):
+        return node.num_validation + (sum(node.by_client.own) if node.by_client else 0)
+    return sum(node.by_client.sizes) if isinstance(node, WorkerPlan) and node.by_client else 0
 
 
 def gradient_bytes(footprint: Footprint) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.batches import Cut
-from edgebed.algorithms.registry import local_work_of
+from edgebed.algorithms.registry import has_own_models, local_work_of
 from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.plan import (
     EvaluatorPlan,
@@ -96,7 +96,7 @@ class NodePlanning:
             held_out=self.held_out,
             evaluate_every_updates=every.updates,
             evaluate_every_s=every.time_s,
-            by_client=self.clients.plan if self.clients else None,
+            by_client=self.clients.plan if self.clients and not has_own_models(self.trial.method) else None,
         )
 
     def store(self) -> StorePlan:
@@ -115,6 +115,7 @@ class NodePlanning:
     def worker(self, node: str, device_class: str) -> WorkerPlan:
         """The plan of a worker of a device class."""
         section, part = self.trial.fleet[device_class], self.parts[node]
+        clients = self._clients(part)
         return WorkerPlan(
             **self._linked(node, device_class, section),
             compute_speed=section.compute_speed,
@@ -122,7 +123,8 @@ class NodePlanning:
             waiting=section.waiting,
             num_workers=len(self.parts),
             num_examples=len(part),
-            clients=self._clients(part),
+            clients=clients,
+            by_client=self.clients.plan.only(clients) if self.clients and has_own_models(self.trial.method) else None,
             label_counts=self._label_counts(self.data.train, part),
             pull=self.trial.pull,
             shard=self.sharding.workers[node] if self.sharding else None,

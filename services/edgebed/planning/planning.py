@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.batches import Cut
-from edgebed.algorithms.registry import local_work_of, rule_of, sees_inputs
+from edgebed.algorithms.registry import has_own_models, local_work_of, rule_of, sees_inputs
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
 from edgebed.core.imports import begins, is_import_path, own_folders, reason
 from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, FaultPlan, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.planned.clients import ByClient
 from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text, first_text
@@ -79,6 +80,13 @@ class PlannedTrial:
     def measured(self) -> dict[str, Examples]:
         """The parts of the data that the evaluator measures the model on."""
         return _measured(self.data, self.validation)
+
+    def examples_of(self, by_client: ByClient) -> Examples:
+        """The held-out examples of some clients."""
+        assert self.clients is not None
+        measured = self.clients.measured
+        assert measured.clients is not None
+        return measured.take(np.flatnonzero(np.isin(measured.clients, by_client.clients)))
 
     def examples(self, node: NodePlan) -> Examples:
         """The examples that a node needs; of some the targets alone.
@@ -140,7 +148,10 @@ class _Planner:
         clients = None
         if trial.evaluation.by_client:
             with self._locating(name, "evaluation.by_client", "task.data"):
-                clients = client_parts(trial.evaluation.by_client, data, measured, [*parts.values()])
+                clients = client_parts(
+                    trial.evaluation.by_client, data, measured, [*parts.values()],
+                    by_evaluator=not has_own_models(trial.method),
+                )  # fmt: skip
         planned_nodes = NodePlanning(
             trial=trial, task=task, data=data, parts=parts, validation=validation, clients=clients, sharding=sharding,
             faults=faults, seed=self.scenario.seed, trace=trace, held_out=held_out,

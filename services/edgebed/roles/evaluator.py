@@ -4,19 +4,20 @@ It asks the server for a version and gets the model the moment that version is r
 gone past it: the server has stored what is due and was not asked for yet, so that in every runtime what is measured
 belongs to an exact version. When training is over it works off what is still stored before it measures the final model,
 for `BACKLOG_S` at most. It uses the management network: watching is no traffic of the method's. When its connection had
-broken, or the server is elsewhere now, it asks again for what it waits for.
+broken, or the server is elsewhere now, it asks again for what it waits for. Where each worker has a model of its own,
+the server's is none of training, and nothing is measured of it.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.registry import has_own_models
 from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import EvaluatorPlan
-from edgebed.core.planned.clients import ByClient
 from edgebed.core.records import Diverged, Evaluated
 from edgebed.core.units import LARGEST
 from edgebed.learning.objectives.registry import objective_of_task
-from edgebed.roles.clients import batched, clients_record
+from edgebed.roles.clients import DueByClient, batched, clients_record
 from edgebed.roles.events import (
     Compute,
     Computed,
@@ -41,8 +42,6 @@ BACKLOG_S = 60.0
 """Time after the end of training in which versions are measured that had still to be."""
 BEYOND = LARGEST
 """A version that training never comes to, so that the final model is sent."""
-ROUNDING = 1e-9
-"""Share of an interval by which a time may be short of its end."""
 
 
 class Evaluator:
@@ -60,8 +59,7 @@ class Evaluator:
         """When the final model was there, or about to be; None: training goes on."""
         self.theta: NDArray[np.float32] | None = None
         """(n,) weights that are being measured."""
-        self.last_by_client = -1
-        """Interval in which a model was measured client by client last."""
+        self.due = DueByClient(plan.by_client)
         self.has_diverged = False
         """Whether a model measured something that is not finite, which has been reported."""
 
@@ -89,6 +87,8 @@ class Evaluator:
             if self.asking is None:
                 return []  # it had asked again, and was answered twice
             self.asking = None
+            if has_own_models(self.plan.method):
+                return self._evaluated(EvaluationResult(message.version, message.final, {}), now)
             self.theta = decode_dense(message.tensors[0], event.frames)
             return [*self._by_client(message), Compute(EvaluationJob(self.theta, message.version, message.final))]
         if isinstance(message, Finish):
@@ -104,20 +104,9 @@ class Evaluator:
         It is before it is measured as a whole, since the final evaluation is the last that is heard of.
         """
         plan, theta = self.plan.by_client, self.theta
-        if plan is None or theta is None or not self._is_due(plan, model):
+        if plan is None or theta is None or not self.due.is_due(model.version, self.asked_at_s, final=model.final):
             return []
         return [Compute(ClientsJob(theta, model.version, model.final, clients)) for clients in batched(plan.clients)]
-
-    def _is_due(self, plan: ByClient, model: Model) -> bool:
-        """Whether the model is the first at or beyond an interval's end; the final model is due in any case."""
-        if plan.every_updates is not None:
-            count = model.version // plan.every_updates
-        elif plan.every_s is not None:
-            count = int(self.asked_at_s / plan.every_s + ROUNDING)
-        else:
-            return model.final
-        last, self.last_by_client = self.last_by_client, count
-        return model.final or count > last
 
     def _diverged(self, result: EvaluationResult) -> list[Effect]:
         """Report what of the model is not finite, the first time that something measured is not."""
@@ -133,7 +122,10 @@ class Evaluator:
     def _evaluated(self, result: EvaluationResult, now: float) -> list[Effect]:
         values = {part: self.objective.measured(sums) for part, sums in result.sums.items()}
         record = Evaluated(
-            version=result.version, measured=values[TEST], validation=values.get(VALIDATION, {}), final=result.final
+            version=result.version,
+            measured=values.get(TEST, {}),
+            validation=values.get(VALIDATION, {}),
+            final=result.final,
         )
         effects: list[Effect] = [*self._diverged(result), Journal(record)]
         if result.final:

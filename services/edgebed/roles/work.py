@@ -215,7 +215,15 @@ class EvaluatorWork:
 class Work:
     """A worker's work: does its jobs with its parts of the method."""
 
-    def __init__(self, plan: WorkerPlan, model: TrainableModel, clock: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self,
+        plan: WorkerPlan,
+        model: TrainableModel,
+        clock: Callable[[], float] = lambda: 0.0,
+        clients: ClientModel | None = None,
+    ) -> None:
+        """`clients`: where the worker measures a model of its own."""
+        self.clients = clients
         self.plan = plan
         self.model = model
         self.clock = clock
@@ -229,6 +237,9 @@ class Work:
 
     def steps(self, job: Job) -> Steps:
         """Run `job` step by step."""
+        if isinstance(job, ClientsJob):
+            assert self.clients is not None
+            return by_client(job, self.clients)
         assert isinstance(job, GradientJob)
         try:
             return (yield from self._steps(job))

@@ -16,12 +16,16 @@ earlier one is not used, so that two answers never set two jobs going.
 
 While it computes and pauses for longer than the server may take it to have left, it says in time that it works.
 
+A worker with a model of its own, which its method's local work remembers, measures it on its own clients when the
+server's model comes to a version that is due, and once more when the controller tells it that training is over.
+
 Where a fault waits for it (points.py) it says how many updates it has made, tells the controller and holds still:
 later events are queued, in order, until it may proceed.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +34,10 @@ from edgebed.algorithms.registry import batches_a_push, compression_of, cut_of
 from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
 from edgebed.core.plan import Point, WorkerPlan
-from edgebed.core.records import Diverged, Dropped, Note, Pushes, Unanswered
+from edgebed.core.records import Clients, Diverged, Dropped, Note, Pushes, Unanswered
+from edgebed.learning.objectives.registry import objective_of_task
 from edgebed.roles.alarm import Alarm
+from edgebed.roles.clients import DueByClient, batched, clients_record
 from edgebed.roles.events import (
     AtPoint,
     Await,
@@ -52,10 +58,10 @@ from edgebed.roles.events import (
 )  # fmt: skip
 from edgebed.roles.points import PointFaults
 from edgebed.roles.server.downlink import add
-from edgebed.roles.work import GradientJob, GradientResult
+from edgebed.roles.work import ClientsJob, ClientsResult, GradientJob, GradientResult
 from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
-from edgebed.wire.messages import Join, Model, Proceed, Push, Reached, Refuse, Start, Working
+from edgebed.wire.messages import Finish, Join, Model, Proceed, Push, Reached, Refuse, Start, Working
 from edgebed.wire.tensors import Buffer, decode_dense, decode_update
 
 ONLY_JOINED = -1  # in place of a push: what is asked for is the answer to a join
@@ -97,8 +103,9 @@ class Worker:
         self.base = 0
         self.theta: NDArray[np.float32] | None = None
         """The model of version `base`, where only its changes may come; never written, a job may still use it."""
-        self.memory: object = None
-        """What the compression remembers from the step before."""
+        self.memory: Any = None
+        """What local work and compression remember from the step before."""
+        self.due = DueByClient(plan.by_client)
         self.has_diverged = False
         """Whether something was not finite, which has been reported."""
         self.awaited: dict[Point, int] = {}
@@ -143,7 +150,7 @@ class Worker:
 
     def _points_of(self, event: Event) -> Iterable[tuple[Point, int]]:
         """Yield where in its protocol an event finds the worker; an answer shows that it is past all before."""
-        if isinstance(event, Computed):
+        if isinstance(event, Computed) and isinstance(event.result, GradientResult):
             return [("before-push", self.step)]
         if isinstance(event, AtPoint):
             return [(point, step) for point, step in self.awaited.items() if point == event.point]
@@ -156,6 +163,8 @@ class Worker:
             return self._received(event)
         if isinstance(event, Computed) and isinstance(event.result, GradientResult):
             return self._push(event.result)
+        if isinstance(event, Computed) and isinstance(event.result, ClientsResult):
+            return [Journal(clients_record(objective_of_task(self.plan.task), event.result))]
         if isinstance(event, Woken):
             return self._tell_working() if self.alarm.rings(event.token) else []
         if isinstance(event, Connected):
@@ -172,6 +181,8 @@ class Worker:
             return self._model(message, event.frames) if self._is_answer(message) else []
         if isinstance(message, Refuse):
             return self._refused(message)
+        if isinstance(message, Finish):
+            return self._measure_own(message.version, final=True)
         raise unexpected(self, event)
 
     def _server_is_back(self, start: Start) -> list[Effect]:
@@ -237,7 +248,23 @@ class Worker:
         job = GradientJob(theta, batches, self.step, self.memory, self.draw_name, self.base)
         pause_s = chance.waiting_time(self.plan.waiting, self.plan.seed, self.draw_name, self.step)
         self.told_s = self.now
-        return [*self._set_alarm(), Compute(job, pause_s)]
+        return [*self._set_alarm(), *self._measure_own(model.version), Compute(job, pause_s)]
+
+    def _measure_own(self, version: int, *, final: bool = False) -> list[Effect]:
+        """Measure the worker's own model where that is due, for the version at which the interval ended.
+
+        A later life begins with the first model again, and measures it only if it is its last.
+        """
+        plan = self.plan.by_client
+        if plan is None or not self.due.is_due(version, final=final):
+            return []
+        if self.theta is None:
+            return [Journal(Clients(version=version, clients=(), measured={}, final=final))]
+        if self.memory is None and version > 0 and not final:
+            return []
+        own = self.theta if self.memory is None else self.memory[0]
+        at = version if final or plan.every_updates is None else version - version % plan.every_updates
+        return [Compute(ClientsJob(own, at, final, clients)) for clients in batched(plan.clients)]
 
     def _set_alarm(self) -> list[Wake]:
         """Ask to be woken when the server is to be told; before the work itself, which a shell does at once."""

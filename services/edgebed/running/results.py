@@ -76,12 +76,9 @@ class Trial:
 
         The model's function is called once more, and makes the tensors that training does not change.
         """
-        from edgebed.learning import weights  # loads torch, which other results do not need
-        from edgebed.learning.models import registry as models
+        from edgebed.learning.models import registry as models  # loads torch, which other results do not need
 
-        model = models.initial_model(self.plan.nodes[0].task, self.plan.seed)
-        weights.fill(model, self.checkpoint())
-        return model.eval()
+        return models.trained_model(self.plan.nodes[0].task, self.plan.seed, self.checkpoint())
 
     def _repr_html_(self) -> str:
         """A row of its key figures, for notebooks."""

@@ -91,7 +91,8 @@ def work_of(
             bound = network()
             return EvaluatorWork(bound, clients(bound) if plan.by_client else None)
         case WorkerPlan(shard=None):
-            return Work(plan, network(), clock)
+            bound = network()
+            return Work(plan, bound, clock, clients(bound) if plan.by_client else None)
         case WorkerPlan() | ModulesPlan():
             return shard_work(plan, examples(), constants, clock, device)
     return None
@@ -117,7 +118,7 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
     def clients(bound: Any) -> Any:
         from edgebed.learning.client_network import ClientNetwork
 
-        assert isinstance(plan, EvaluatorPlan)
+        assert isinstance(plan, EvaluatorPlan | WorkerPlan)
         assert plan.by_client
         own = Examples.of_named(arrays, TRAIN) if plan.by_client.fine_tune else None
         return ClientNetwork(bound, plan.by_client, plan.seed, Examples.of_named(arrays, plan.by_client.part), own)

@@ -6,11 +6,12 @@ measures there are is known where the task is: such keys are looked at there.
 
 import difflib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, GetJsonSchemaHandler
+from pydantic import ConfigDict, Field, GetJsonSchemaHandler, PlainValidator, WithJsonSchema
 from pydantic_core import CoreSchema
 
 from edgebed.algorithms.shares import percent_hint
@@ -18,10 +19,11 @@ from edgebed.core import units
 from edgebed.core.measures.measure import NUMBER, Family, Measure
 from edgebed.core.measures.task import Level, TaskMeasure
 from edgebed.core.measures.trial import MEASURES, STRUCTS, all_measures, meanings
-from edgebed.learning.objectives.registry import declared
+from edgebed.learning.objectives.classification import ACCURACY
+from edgebed.learning.objectives.registry import all_declared
 from edgebed.scenario.choices import COMPARISONS, Bound, read_bound
 from edgebed.scenario.docstrings import attribute_docstrings
-from edgebed.scenario.mistakes.problems import Problem, choose, show, unknown_keys
+from edgebed.scenario.mistakes.problems import Problem, choose, show
 from edgebed.scenario.section import Section
 
 NEAR = 5
@@ -74,9 +76,9 @@ class Expectations(Section):
         found = super().__get_pydantic_json_schema__(schema, handler)
         section = handler.resolve_ref_schema(found)
         docs = {name: text for struct in STRUCTS.values() for name, text in attribute_docstrings(struct).items()}
-        docs |= meanings(declared(()))
+        docs |= meanings(all_declared())
         section["properties"] = {
-            **{name: _schema_of(each, docs[name]) for name, each in all_measures(declared(())).items()},
+            **{name: _schema_of(each, docs[name]) for name, each in all_measures(all_declared()).items()},
             **section["properties"],
         }
         section["additionalProperties"] = {"type": "string", "title": "of a measure of an own objective"}
@@ -103,64 +105,89 @@ def _schema_of(measure: Measure, text: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _read_level(given: object) -> float:
+    """A number, or a share in per cent."""
+    if isinstance(given, str) and given.endswith("%"):
+        return units.parse_percentage(given)
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise ValueError(f"not a number: {show(given)}")  # noqa: TRY004 - pydantic takes no other
+    if not math.isfinite(given):
+        raise ValueError(f"not a finite number: {show(given)}")
+    return float(given)
+
+
+def _level_schema(**limits: float) -> WithJsonSchema:
+    percentage = {"type": "string", "title": "percentage", "pattern": units.PERCENTAGE_PATTERN}
+    return WithJsonSchema({"anyOf": [{"type": "number", **limits}, percentage]})
+
+
+LevelValue = Annotated[float, PlainValidator(_read_level), _level_schema()]
+ShareValue = Annotated[float, PlainValidator(_read_level), _level_schema(exclusiveMinimum=0, maximum=1)]
+
+
 class LevelSection(Section):
-    """A section whose other keys are measures of the task."""
+    """A section with a value that a measure of the task is to reach."""
 
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Any] = Field(init=False)
+    not_here = MappingProxyType(
+        {
+            each.name: f"give the measure and its value; write measure: {each.name}, at: ..."
+            for each in all_declared()
+            if each.name != ACCURACY.name
+        }
+    )
 
+    accuracy: ShareValue | None = None
+    """The accuracy that is to be reached, e.g. 0.9: short for `measure: accuracy, at: 0.9`."""
+    measure: str | None = None
+    """The measure of the task's objective that is to be as good as `at`, e.g. `perplexity`."""
+    at: LevelValue | None = None
+    """The measure's value: at most this where less is better, and at least this where more is."""
     window: int = Field(default=1, ge=1)
     """Evaluations whose mean must reach the measure's value; with more, a single lucky one ends nothing."""
 
     @property
-    def given_levels(self) -> dict[str, Any]:
-        """Return the values by measure, as they are given; also a key with which its value has grown together."""
-        return {name: value for name, value in self.__pydantic_extra__.items() if value is not None or ":" in name}
-
-    @property
     def level(self) -> Level | None:
         """Return what is to be reached; None: nothing is given."""
-        for name, value in self.given_levels.items():
-            return Level(name, units.parse_percentage(value) if isinstance(value, str) else float(value), self.window)
-        return None
+        if self.accuracy is not None:
+            return Level(ACCURACY.name, self.accuracy, self.window)
+        return None if self.measure is None or self.at is None else Level(self.measure, self.at, self.window)
 
-    def level_problems(self, measures: Sequence[TaskMeasure]) -> Iterator[Problem]:
-        """Yield what is wrong with the key and its value for a task that measures this."""
-        known = {each.name: each for each in measures}
-        for name, value in self.given_levels.items():
-            if name not in known:
-                keys = [key for key in self.known_keys() if key != "window"]
-                yield from unknown_keys({name: value}, (*keys, *known, "window"))
-            elif len(self.given_levels) > 1:
-                yield Problem((name,), f"one of several values; give one of {', '.join(known)}", at_key=True)
-            elif problem := _wrong(value, is_share=known[name].unit == "share"):
-                yield Problem((name,), problem)
+    @property
+    def level_values(self) -> dict[str, Any]:
+        """Return the keys that say so, with their values."""
+        keys = ("accuracy", "measure", "at", "window")
+        return {key: value for key in keys if (value := getattr(self, key)) is not None}
+
+    @property
+    def level_key(self) -> str:
+        """Return the key of the value that is to be reached."""
+        return ACCURACY.name if self.accuracy is not None else "at"
 
     @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Return the JSON schema with the measures of built-in objectives."""
-        found = super().__get_pydantic_json_schema__(schema, handler)
-        section = handler.resolve_ref_schema(found)
-        section["additionalProperties"] = {"type": ["number", "string"], "title": "a measure of an own objective"}
-        window = section["properties"].pop("window")
-        for each in declared(()):
-            limits = {"exclusiveMinimum": 0, "maximum": 1} if each.unit == "share" else {}
-            section["properties"][each.name] = {"type": "number", "description": each.meaning, **limits}
-        section["properties"]["window"] = window
-        return found
+    def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
+        """Yield what is wrong with the choice of keys."""
+        has = {key: given.get(key) is not None for key in (ACCURACY.name, "measure", "at")}
+        if has["accuracy"] and (has["measure"] or has["at"]):
+            other = "measure" if has["measure"] else "at"
+            yield Problem((other,), "accuracy is short for a measure and its value; give one of the two", at_key=True)
+        elif has["measure"] != has["at"]:
+            lacks, there = ("at", "measure") if has["measure"] else ("measure", "at")
+            what = "the value that it is to reach" if has["measure"] else "what is to reach that value"
+            yield Problem((there,), f"give {lacks} as well: {what}", at_key=True)
 
-
-def _wrong(value: object, *, is_share: bool) -> str:
-    """Say what is wrong with a value that is to be reached; empty if nothing is."""
-    if isinstance(value, str) and is_share:
-        try:
-            value = units.parse_percentage(value)
-        except ValueError as error:
-            return str(error)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return f"not a number: {show(value)}"
-    if not math.isfinite(value):
-        return f"not a finite number: {show(value)}"
-    if is_share and value <= 0.0:
-        return f"{value} is not above 0"
-    return f"{value} is above 1{percent_hint(value)}" if is_share and value > 1.0 else ""
+    def level_problems(self, measures: Sequence[TaskMeasure]) -> Iterator[Problem]:
+        """Yield what is wrong with the measure and its value for a task that measures this."""
+        level, known = self.level, {each.name: each for each in measures}
+        if level is None:
+            return
+        if level.measure not in known:
+            choice = choose(level.measure, known)
+            if self.accuracy is not None:
+                message = f"the task measures no accuracy; write measure: {measures[0].name}, at: ...; {choice}"
+                yield Problem((ACCURACY.name,), message, at_key=True, choice=choice)
+            else:
+                yield Problem(("measure",), f"unknown measure: {show(level.measure)}; {choice}", choice=choice)
+        elif known[level.measure].is_share and not 0.0 < level.value <= 1.0:
+            hint = percent_hint(level.value)
+            wrong = "is not above 0" if level.value <= 0.0 else f"is above 1{hint}"
+            yield Problem((self.level_key,), f"{level.value:.10g} {wrong}")

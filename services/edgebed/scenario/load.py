@@ -16,7 +16,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from edgebed.core.errors import NOWHERE, Choice, LocatedProblem, Location, Place, ScenarioError
 from edgebed.core.imports import own_folders
-from edgebed.learning.objectives.registry import class_of
 from edgebed.scenario import overrides, source, sweep_section
 from edgebed.scenario.hosts import FILE, HostSection, host_problems
 from edgebed.scenario.methods import PYTHON_PATH
@@ -370,8 +369,7 @@ def _check_sweep(
         document.find(mistake.node, mistake.message, mistake.trial, at_key=mistake.at_key)
     for name in section.methods or trials:
         if name in trials:
-            measures = class_of(trials[name].task.objective.name).measures
-            document.find_all(document.sweep, section.level_problems(measures))
+            document.find_all(document.sweep, section.level_problems(trials[name].measures))
         if name in trials and trials[name].sharding:
             message = f"variant '{name}' has a layer-wise method, whose shards push nothing that a sweep could count"
             document.find(document.sweep.descend(("methods",))[0], f"{message}; choose others")

@@ -63,7 +63,8 @@ def resolve_method(given: object, python_path: Sequence[str] = ()) -> Method:
         for kind in KINDS
         if kind in given and LIKE.get(kind, kind) not in FAMILIES[family]
     ]
-    besides = [kind for kind, like in LIKE.items() if like in FAMILIES[family] and given.get(kind) is not None]
+    said = {kind for kind in LIKE if given.get(kind) is not None or kind in PRESETS.get(str(preset), {})}
+    besides = [kind for kind, like in LIKE.items() if like in FAMILIES[family] and kind in said]
     for kind in (*FAMILIES[family], *besides):
         try:
             parts[kind] = _resolve_part(kind, given.get(kind), _inherited(kind, preset, parts), python_path)

@@ -16,6 +16,7 @@ from pydantic import (
     InstanceOf,
     PlainSerializer,
     PlainValidator,
+    PrivateAttr,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
     WithJsonSchema,
@@ -26,10 +27,11 @@ from pydantic import (
 from edgebed.core import imports, units
 from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.measures.clients import of_clients
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import all_measures
 from edgebed.core.plan import Durability, Method, NonFinite, Part, Security, Waiting
 from edgebed.learning.objectives.classification import Classification
-from edgebed.learning.objectives.registry import class_of
+from edgebed.learning.objectives.registry import objective_of
 from edgebed.scenario import choices
 from edgebed.scenario.by_client import ByClientSection, Every, interval_problem, whole_form
 from edgebed.scenario.choices import CPUS_MAX, CPUS_MIN, HeldOut, Interval, Split, Validation
@@ -343,6 +345,7 @@ class StopSection(LevelSection):
 
     not_here = MappingProxyType(
         {
+            **LevelSection.not_here,
             "epochs": "give updates; where a push is one gradient, an epoch has examples / batch_size of them",
             "rounds": "give updates; a round has one of each worker",
         }
@@ -355,9 +358,9 @@ class StopSection(LevelSection):
 
     @model_validator(mode="after")
     def _at_least_one(self) -> Self:
-        if self.updates is None and self.time is None and not self.given_levels:
+        if self.updates is None and self.time is None and not self.level:
             raise ValueError("nothing ends the trial; give updates, time, or a measure's value, e.g. accuracy: 0.9")
-        if self.window > 1 and not self.given_levels:
+        if self.window > 1 and not self.level:
             raise ValueError(
                 "window: nothing is to be reached by a mean of evaluations; give a measure's value as well"
             )
@@ -425,6 +428,7 @@ class TrialSection(Section):
     """Criteria by which the trial's outcome is judged."""
     deadlines: Deadlines = Deadlines()
     """Time limits for what does not come."""
+    _measures: tuple[TaskMeasure, ...] = PrivateAttr(())
 
     @field_validator("fleet", mode="before")
     @classmethod
@@ -446,9 +450,10 @@ class TrialSection(Section):
     @model_validator(mode="after")
     def _fits_together(self, info: ValidationInfo) -> Self:
         try:
-            measures = class_of(self.task.objective.name, python_path_of(info)).measures
+            self._measures = objective_of(self.task.objective, python_path_of(info)).measures
         except ScenarioError as error:
             raise Problems([Problem(("task", "objective"), str(error))]) from None
+        measures = self.measures
         of_stop = (problem.under("stop") for problem in self.stop.level_problems(measures))
         of_expect = (
             problem.under("expect") for problem in self.expect.problems(all_measures(measures) | of_clients(measures))
@@ -458,6 +463,11 @@ class TrialSection(Section):
         if problems := [*of_stop, *of_expect, *shard_problems(self), *of_hosts, *of_faults]:
             raise Problems(problems)
         return self
+
+    @property
+    def measures(self) -> tuple[TaskMeasure, ...]:
+        """Return what is measured of the task, the headline first."""
+        return self._measures
 
     @property
     def num_workers(self) -> int:

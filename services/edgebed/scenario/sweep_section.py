@@ -28,6 +28,7 @@ NO_AXES = {
     "method": "methods are variants, and sweep.methods chooses among them",
     "method.preset": "methods are variants, and sweep.methods chooses among them",
     "stop": "the measure in sweep decides when a run ends, and stop.updates when it gives up",
+    **dict.fromkeys(("stop.accuracy", "stop.measure", "stop.at"), "the measure in sweep is where every run ends"),
     "stop.window": "sweep.window says over how many evaluations, for all points alike",
     "stop.updates": "it is where a run gives up, for all points alike",
 }
@@ -59,9 +60,6 @@ def _axis_problems(values: object) -> Iterator[str]:
 def _key_problems(key: str, others: Iterable[object]) -> Iterator[str]:
     if key in NO_AXES:
         yield f"no axis of a sweep: {NO_AXES[key]}"
-    section, _, measure = key.partition(".")
-    if section == "stop" and measure not in ("", "updates", "time", "window"):
-        yield f"no axis of a sweep: sweep.{measure} is where every run ends"
     if not all(key.split(".")):
         yield "not the dotted key of a setting, e.g. fleet.edge.uplink"
     for other in map(str, others):
@@ -106,7 +104,7 @@ class SweepSection(LevelSection):
 
     @model_validator(mode="after")
     def _has_a_level(self) -> Self:
-        if not self.given_levels:
+        if not self.level:
             raise ValueError("missing: the value of a measure at which each run ends, e.g. accuracy: 0.9")
         return self
 

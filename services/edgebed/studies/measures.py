@@ -3,6 +3,7 @@
 Which level that is, the scenarios say: `named_level`, else `level_told`. Shapes: E evaluations.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
@@ -15,11 +16,13 @@ from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.series import Floats
 
 LADDER = (*(percent / 100 for percent in (*range(10, 90, 5), *range(90, 100))), 0.995, 0.999)
-"""Shares that are tried where the user names no value to be reached."""
+"""Values that are tried where the user names none to be reached, of measures that are good at 1."""
+ROUND = (1.0, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+"""Leading digits of those of all other measures, whose values may be of any size: errors, perplexities, rewards."""
 WINDOW = 3
 """Evaluations whose mean counts where no scenario says over how many: of many single ones one is lucky."""
 LEARNT_MIN = 0.5
-"""Share of the best value of all trials below which a trial does not decide to what level costs are told."""
+"""Share of what the best of all trials learnt below which a trial does not decide to what level costs are told."""
 BELOW_MIN = 0.01
 """Share by which the last evaluations must be below a level that was reached: their scatter is mostly less."""
 ROUNDING = 1e-9
@@ -56,9 +59,9 @@ class Level(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The level in words, e.g. `97 % in the mean of 3 evaluations`."""
+        """The level in words, e.g. `97 % accuracy in the mean of 3 evaluations`."""
         on = "" if self.part == TEST else f" on the {self.part} part"
-        return f"{self.measure.level_text(self.value)}{on}{mean_of_text(self.window)}"
+        return f"{self.measure.level_told(self.value)}{on}{mean_of_text(self.window)}"
 
 
 class Fall(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,23 +115,43 @@ def level_told(
 ) -> Level | None:
     """The level to which what the trials took is told: `named`, where one of them reached it.
 
-    Else the highest of `expected`, else of LADDER, that the mean of `window` evaluations reached in every trial that
-    learnt something; None where there is none.
+    Else the best of `expected`, else the best round value, that the mean of `window` evaluations reached in every trial
+    that learnt something, after its beginning; None where there is none.
     """
     if named is not None and any(reach(each, named.value, named.window, named.measure) for each in trials):
         return named
     if len({each.headline for each in trials}) != 1:
         return None
     measure = trials[0].headline
-    is_rising, ladder = measure.better == "more", LADDER if measure.unit == "share" else ()
-    learnt = list(trials)
-    if is_rising:
-        bests = [best_average(each, window) or 0.0 for each in trials]
-        learnt = [each for each, best in zip(trials, bests, strict=True) if best >= LEARNT_MIN * max(bests) > 0.0]
-    levels = (*sorted(expected, reverse=is_rising), *sorted(ladder, reverse=is_rising))
-    reached = (level for level in levels if learnt and all(reach(each, level, window) for each in learnt))
+    gains = [_learnt(each, window) for each in trials]
+    learnt = [each for each, gain in zip(trials, gains, strict=True) if gain >= LEARNT_MIN * max(gains) > 0.0]
+    bests = [best for each in learnt if (best := best_average(each, window)) is not None]
+    levels = (*sorted(expected, key=measure.rank), *sorted(round_values(measure, bests), key=measure.rank))
     part = part_of(each.selects_by for each in trials)
-    return next((Level(measure, level, window, part, is_named=level in expected) for level in reached), None)
+    for level in levels:
+        costs = [reach(each, level, window) for each in learnt]
+        if costs and all(cost and cost.updates for cost in costs):
+            return Level(measure, level, window, part, is_named=level in expected)
+    return None
+
+
+def round_values(measure: TaskMeasure, bests: Sequence[float]) -> Sequence[float]:
+    """Round values of the size of some best ones."""
+    if measure.better == "more" and max(bests, default=0.0) <= 1.0:
+        return LADDER
+    positive = [best for best in bests if best > 0.0]
+    if not positive:
+        return ()
+    first, last = (math.floor(math.log10(pick(positive))) for pick in (min, max))
+    return [float(f"{digit}e{power}") for power in range(first - 1, last + 2) for digit in ROUND]
+
+
+def _learnt(evaluations: Evaluations, window: int) -> float:
+    """By how much the best of a trial is better than its first evaluation."""
+    best = best_average(evaluations, window)
+    start = float(evaluations.values[0]) if len(evaluations) else math.nan
+    gain = evaluations.headline.progress(start, math.nan if best is None else best)
+    return max(0.0, gain)  # NaN is none, too
 
 
 def fall_of(evaluations: Evaluations, level: Level | None) -> Fall | None:
@@ -141,7 +164,7 @@ def fall_of(evaluations: Evaluations, level: Level | None) -> Fall | None:
     best, final = best_average(evaluations), evaluations.final_value
     if best is None or final is None or not np.isfinite(final):
         return None
-    whole = 1.0 if measure.unit == "share" else abs(best)
+    whole = 1.0 if measure.is_share else abs(best)
     has_left = (
         level is not None
         and level.measure == measure
@@ -195,7 +218,7 @@ def reach(
     if len(averages) < window:
         return None
     first_whole = _first_whole(averages, window)
-    there = np.flatnonzero(measure.gain(averages[first_whole:], value) >= -ROUNDING)
+    there = np.flatnonzero(measure.gain(averages[first_whole:], value) >= -ROUNDING * max(1.0, abs(value)))
     if not len(there):
         return None
     first = first_whole + int(there[0])

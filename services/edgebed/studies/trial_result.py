@@ -16,7 +16,6 @@ from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
 from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.summary import TrialSummary
-from edgebed.learning.objectives.registry import declared
 from edgebed.running.results import Trial
 
 DTYPES = {"version": np.int64, "ingress_bytes": np.int64, "bits": np.int64, "final": np.bool_}
@@ -76,7 +75,7 @@ def columns_of(evaluations: Evaluations) -> Columns:
         for measure in evaluations.measures if part else ():
             values = part[measure.name].tolist()
             rounded = [float(f"{value:.{DIGITS}g}") for value in values]
-            columns[prefix + measure.name] = values if measure.unit == "share" else rounded
+            columns[prefix + measure.name] = values if measure.is_share else rounded
     return {name: [_short(value) for value in column] for name, column in columns.items()}
 
 
@@ -87,13 +86,8 @@ def _short(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def evaluations_of(columns: Columns, measures: tuple[TaskMeasure, ...] = ()) -> Evaluations:
-    """Evaluations from columns; EdgebedError where the columns are not those of evaluations.
-
-    Without `measures` what was measured is as built-in objectives declare it.
-    """
-    own = [name for name in sorted(columns.keys() - {*PASSED}) if not name.startswith(OF_VALIDATION)]
-    measures = measures or declared(own)
+def evaluations_of(columns: Columns, measures: tuple[TaskMeasure, ...]) -> Evaluations:
+    """Evaluations from columns; EdgebedError where the columns are not those of evaluations."""
     prefixes = ("", OF_VALIDATION) if any(name.startswith(OF_VALIDATION) for name in columns) else ("",)
     names = [*PASSED, *(prefix + measure.name for prefix in prefixes for measure in measures)]
     if sorted(columns) != sorted(names) or len({len(column) for column in columns.values()}) != 1:

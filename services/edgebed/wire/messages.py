@@ -425,10 +425,15 @@ class RollBack(Message, kw_only=True):
 
 
 class Finish(Message, kw_only=True):
-    """Controller to server: apply no more updates. To the evaluator: ask for the model now, it is final."""
+    """Controller to server: apply no more updates. To the evaluator: ask for the model now, it is final.
+
+    To a worker with a model of its own: measure it.
+    """
 
     reason: Text
     """Why the training is over."""
+    version: Count = 0
+    """To a worker: version of the server's model."""
 
 
 class Stop(Message, kw_only=True):

@@ -1,5 +1,8 @@
 """Runs that are damaged, or a stranger's: each command says which file, which line and why, and nothing hangs."""
 
+import functools
+import json
+import operator
 import os
 import shutil
 
@@ -73,6 +76,19 @@ def with_file(name, content):
     return damage
 
 
+def with_plan(*keys, value):
+    """A plan that has this in place of what is found by these keys."""
+
+    def damage(folder):
+        path = folder.trial("asgd").plan
+        plan = json.loads(path.read_bytes())
+        *outer, last = keys
+        functools.reduce(operator.getitem, outer, plan)[last] = value
+        path.write_text(json.dumps(plan))
+
+    return damage
+
+
 def update(**fields):
     """The line of an update."""
     given = {"incarnation": 1, "step": 3, "version": 4, "base": 0, "staleness": 0, "entries": 1, "bits": 1, "bytes": 1}
@@ -102,6 +118,41 @@ PLANS = {
     "a plan of another form": (
         with_file("asgd/plan.json", b'{"scenario":"x","trial":"x","question":"","seed":1,"nodes":[{}]}'),
         "plan.json: not readable as a plan: ",
+    ),
+    "a part that nobody knows": (
+        with_plan("common", "method", "parts", "local_work", "name", value="sleep"),
+        "plan.json: not readable as a plan: the local_work 'sleep' is unknown",
+    ),
+    "a setting that its part refuses": (
+        with_plan("common", "method", "parts", "aggregation", "settings", "learning_rate", value=-1.0),
+        "plan.json: not readable as a plan: learning_rate: -1.0 is not above 0",
+    ),
+    "a method without parts": (
+        with_plan("common", "method", "parts", value={}), "plan.json: not readable as a plan: a method of no parts"
+    ),
+    "a shard of a method that has none": (
+        with_plan("classes", 0, "shard", value={}), "plan.json: not readable as a plan: server has a shard"
+    ),
+    "a link that loses less than nothing": (
+        with_plan("classes", 0, "link", "loss", value=-0.5),
+        "plan.json: not readable as a plan: Expected `float` >= 0.0 - at `$.link.loss`",
+    ),
+    "a link without a rate": (with_plan("classes", 0, "link", "uplink_bit_s", value=0), "`$.link.uplink_bit_s`"),
+    "a time beyond all times": (with_plan("stop_time_s", value=1e300), "`$.stop_time_s`"),
+    "a number of updates below 0": (with_plan("stop_updates", value=-1), "`$.stop_updates`"),
+    "an expectation of nothing known": (
+        with_plan("expectations", value=[["happiness", ">=", 1.0]]),
+        "plan.json: not readable as a plan: it expects something of 'happiness'",
+    ),
+    "a level of nothing known": (
+        with_plan("stop_level", value={"measure": "happiness", "value": 1.0, "window": 1}),
+        "plan.json: not readable as a plan: a level of 'happiness'",
+    ),
+    "a mean of no evaluation": (
+        with_plan("stop_level", value={"measure": "accuracy", "value": 1.0, "window": 0}), "`$.stop_level.window`"
+    ),
+    "a fault without a step": (
+        with_plan("faults", value=[{"name": "f", "node": "edge-0", "trigger": {}, "steps": []}]), "`$.faults[0].steps`"
     ),
     "a manifest of another kind": (with_file("manifest.json", b'{"trials":5}'), "manifest.json: "),
     "a deep manifest": (with_file("manifest.json", DEEP), "manifest.json: "),

@@ -109,6 +109,17 @@ def test_a_module_that_fails_on_import_is_reported_with_the_reason(folder: Path,
         imports.resolve("broken:f", [str(folder)])
 
 
+def test_a_message_of_many_lines_is_told_in_one_that_has_an_end(folder: Path) -> None:
+    """Torch names each of a model's weights that does not fit; the place stands behind it."""
+    (folder / "broken.py").write_text("raise RuntimeError('no such weight\\n' * 1000)\n")
+    with pytest.raises(
+        ScenarioError, match=r"RuntimeError: no such weight no such .*\.\.\. \(.*broken\.py:1\)"
+    ) as caught:
+        imports.resolve("broken:f", [str(folder)])
+
+    assert len(str(caught.value)) < imports.MESSAGE_MAX + 200
+
+
 @pytest.mark.parametrize(
     ("function", "expected"),
     [("plain", "plain"), ("asks", 5), ("asks_by_keyword", (10, 1)), ("takes_all", ["classes", "seed"])],

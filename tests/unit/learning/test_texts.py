@@ -102,6 +102,17 @@ def test_settings_of_the_plays():
     assert data.validation is None
 
 
+def test_some_speakers_alone_have_the_windows_that_they_have_among_all():
+    """In each part, and the vocabulary stays that of the whole text."""
+    every, some = (load_data("plays", seed=1, settings=chosen) for chosen in ({}, {"speakers": ["ROMEO", "JULIET"]}))
+
+    assert sorted(some.client_names) == ["JULIET", "ROMEO"]
+    assert some.outputs == every.outputs
+    for part, whole in ((some.train, every.train), (some.test, every.test)):
+        theirs = np.isin(whole.clients, [every.client_names.index(name) for name in some.client_names])
+        np.testing.assert_array_equal(part.inputs[""], whole.inputs[""][theirs])
+
+
 @pytest.mark.parametrize(
     ("settings", "told"),
     [

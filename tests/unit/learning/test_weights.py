@@ -207,6 +207,19 @@ def test_a_model_that_is_another_one_where_its_weights_count_is_refused(users: s
         models.initial_model(task, 1)
 
 
+@pytest.mark.parametrize("function", ["Masked", "Cached", "normal", "half"])
+def test_what_was_trained_is_saved_under_the_names_of_the_authors_model(users: str, function: str) -> None:
+    """Buffers that training leaves alone are in its `state_dict` where the author's are, so the author's loads it."""
+    task = task_of(function, users)
+    theta = models.initial_parameters(task, 1) + np.float32(0.5)
+    own = models.build(task.model, (4,), 3, (users,))
+
+    own.load_state_dict(models.trained_model(task, 1, theta).state_dict())
+
+    weights.hold_constant(own, {tensor.name for tensor in task.layout})
+    np.testing.assert_array_equal(weights.flat(own), theta)
+
+
 def test_a_models_constants_reach_another_bit_for_bit(users: str) -> None:
     """Half-precision weights that only the first one was given."""
     task = task_of("half", users)

@@ -16,7 +16,12 @@ from edgebed.scenario.load import load_scenario
 SPARE = 0.1
 """Copies that may be said beside those that were seen."""
 NUMBERS: dict[str, tuple[Any, ...]] = {"momentum": (0.0, 0.9), "proximal": (0.0, 0.1), "steps": (2, 5)}
-CASES = [(name, settings) for name in LOCAL_WORKS for settings in variants(LOCAL_WORKS[name].Config, NUMBERS)]
+CASES = [
+    (name, settings)
+    for name in LOCAL_WORKS
+    for settings in variants(LOCAL_WORKS[name].Config, NUMBERS)
+    if (name, settings) != ("alone", {"proximal": 0.1})  # which it refuses
+]
 OWN = """
 from edgebed.algorithms.local_work.base import LocalWork, one
 

@@ -6,14 +6,11 @@ import pytest
 import yaml
 
 from edgebed.core.errors import OwnCodeError
-from edgebed.learning.objectives.registry import TAKEN
 from edgebed.planning.checking import check
 from edgebed.planning.planning import plan_trials
 from edgebed.reports.plan.description import describe_plan
 from edgebed.roles.work import EvaluationJob, Scores, evaluated
 from edgebed.scenario.load import load_scenario
-from edgebed.scenario.schema import StopSection
-from edgebed.scenario.sweep_section import SweepSection
 
 GOALS = """
 from edgebed.core.measures.task import TaskMeasure
@@ -62,8 +59,3 @@ def test_a_measure_of_no_example_ends_the_node() -> None:
 
     with pytest.raises(OwnCodeError, match="no example of the test part has weight in error, so"):
         evaluated(EvaluationJob(None, 3, True), [part])  # type: ignore[arg-type]
-
-
-def test_no_measure_has_a_name_that_stands_beside_it_in_a_section() -> None:
-    """Where it could not be told from the section's own key."""
-    assert {*StopSection.known_keys(), *SweepSection.known_keys()} <= TAKEN

@@ -86,7 +86,7 @@ def test_each_quantity_is_told_in_its_own_unit() -> None:
         ("bytes per push", "process", "2.13 %", "1.11 %", "agrees"),
         ("staleness", "process", "0.0213", "0.0111", "agrees"),
     ]
-    assert versions.rows[0] == ("100", "61.23", "± 2.00", "-1.23 [-3.0, +0.5]")
+    assert versions.rows[0] == ("100", "61.23", "± 2.00", "-1.23 [-3.00, +0.54]")
 
 
 @pytest.mark.parametrize("count", [1, ROWS_MAX, ROWS_MAX + 1, 100])

@@ -30,7 +30,7 @@ def test_the_answer_tells_what_each_took_to_the_accuracy_at_which_the_scenario_s
     """Bytes up, bytes in both directions, and time; the cheapest first, though it comes second in the run."""
     costs, firsts, best = answer(tmp_path, {"asgd": RISING, "adacomp": RISING}, **STOPS)
 
-    assert costs == "To 95 %: adacomp 2 kB up, 8 kB in all, 2.00 s; asgd 20 kB up, 26 kB in all, 2.00 s."
+    assert costs == "To 95 % accuracy: adacomp 2 kB up, 8 kB in all, 2.00 s; asgd 20 kB up, 26 kB in all, 2.00 s."
     assert firsts == (
         "First by time: asgd and adacomp alike; by bytes: adacomp (asgd takes 3.25 ×). One seed: not decided."
     )
@@ -44,7 +44,7 @@ def test_one_lucky_evaluation_is_no_answer_where_the_scenario_stops_by_several(t
     costs, best, fell = answer(tmp_path, {"asgd": (0.1, 0.9, 0.9, 0.9), "adacomp": lucky}, **stops)
 
     assert costs == (
-        "To 85 % in the mean of 3 evaluations: asgd 30 kB up, 39 kB in all, 3.00 s. adacomp did not reach it."
+        "To 85 % accuracy in the mean of 3 evaluations: asgd 30 kB up, 39 kB in all, 3.00 s. adacomp did not reach it."
     )
     assert best == "Final accuracy (best): asgd 90.00 % (90.00 %), adacomp 17.00 % (86.00 %)."
     assert fell == "adacomp did not stay: it reached 86.00 % and ended at 17.00 %."
@@ -54,15 +54,17 @@ def test_the_accuracy_of_a_sweep_is_told_of_a_run_of_its_scenario(tmp_path):
     """With the sweep's window; a trial that stops at an accuracy itself has its own."""
     sweep = {"sweep": {"accuracy": 0.9, "window": 2, "over": {"fleet.edge.count": [2, 3]}}}
     costs = answer(tmp_path, {"asgd": RISING, "adacomp": RISING}, **sweep)[0]
-    assert costs.startswith("To 90 % in the mean of 2 evaluations: adacomp 2 kB up")
-    assert answer(tmp_path, {"asgd": RISING, "adacomp": RISING}, **sweep, **STOPS)[0].startswith("To 95 %: ")
+    assert costs.startswith("To 90 % accuracy in the mean of 2 evaluations: adacomp 2 kB up")
+    assert answer(tmp_path, {"asgd": RISING, "adacomp": RISING}, **sweep, **STOPS)[0].startswith("To 95 % accuracy: ")
 
 
 def test_where_the_scenario_names_no_accuracy_three_evaluations_count(tmp_path):
     """The highest round one that all reached in the mean of three, after 200 and after 300 updates."""
     costs = answer(tmp_path, {"asgd": (0.1, 0.9, 0.95, 0.98, 0.98), "adacomp": RISING})[0]
 
-    assert costs.startswith("To 94 % in the mean of 3 evaluations: adacomp 3 kB up, 12 kB in all, 3.00 s; asgd 30 kB")
+    assert costs.startswith(
+        "To 94 % accuracy in the mean of 3 evaluations: adacomp 3 kB up, 12 kB in all, 3.00 s; asgd 30 kB"
+    )
 
 
 @pytest.mark.parametrize(("fault_s", "is_reported"), [(0.5, False), (3.5, True)])
@@ -87,8 +89,8 @@ def test_an_accuracy_that_nobody_reached_is_said_and_another_is_told(tmp_path):
     """The one that was asked for comes first."""
     never, costs, *_ = answer(tmp_path, {"asgd": RISING, "adacomp": SLOW}, stop={"updates": 300, "accuracy": 0.99})
 
-    assert never == "No trial reached 99 %."
-    assert costs.startswith("To 75 % in the mean of 3 evaluations: ")
+    assert never == "No trial reached 99 % accuracy."
+    assert costs.startswith("To 75 % accuracy in the mean of 3 evaluations: ")
 
 
 def test_an_accuracy_that_the_scenario_expects_is_the_one_that_is_told(tmp_path):
@@ -96,9 +98,11 @@ def test_an_accuracy_that_the_scenario_expects_is_the_one_that_is_told(tmp_path)
     expected = {"expect": {"best_accuracy": ">= 0.77"}}
 
     costs = answer(tmp_path, {"asgd": RISING, "adacomp": SLOW}, **expected)[0]
-    assert costs.startswith("To 77 % in the mean of 3 evaluations: adacomp 3 kB up")
+    assert costs.startswith("To 77 % accuracy in the mean of 3 evaluations: adacomp 3 kB up")
     expected = {"expect": {"best_accuracy": ">= 0.97"}}
-    assert answer(tmp_path, {"asgd": RISING, "adacomp": SLOW}, **expected)[0].startswith("To 75 % in the mean of 3")
+    assert answer(tmp_path, {"asgd": RISING, "adacomp": SLOW}, **expected)[0].startswith(
+        "To 75 % accuracy in the mean of 3"
+    )
 
 
 def test_a_trial_that_learnt_nothing_does_not_decide_to_what_accuracy_is_told(tmp_path):
@@ -106,7 +110,7 @@ def test_a_trial_that_learnt_nothing_does_not_decide_to_what_accuracy_is_told(tm
     costs, best = answer(tmp_path, {"asgd": RISING, "adacomp": STUCK})
 
     assert costs == (
-        "To 94 % in the mean of 3 evaluations: asgd 30 kB up, 39 kB in all, 3.00 s. adacomp did not reach it."
+        "To 94 % accuracy in the mean of 3 evaluations: asgd 30 kB up, 39 kB in all, 3.00 s. adacomp did not reach it."
     )
     assert best == "Final accuracy (best): asgd 98.00 % (98.00 %), adacomp 10.00 % (11.00 %)."
 
@@ -145,7 +149,7 @@ def test_badge_answer_and_chart_come_before_everything_else(sample_run):
     places = [
         document.index(part)
         for part in (
-            'class="badge', "<strong>To 90 % in the mean of 3 evaluations: adacomp",
+            'class="badge', "<strong>To 90 % accuracy in the mean of 3 evaluations: adacomp",
             "Accuracy against bytes up and down</figcaption>", "</header>",
             "<h2>Expectations</h2>", "<h2>Charts</h2>", "<h2>Trials</h2>", "<h2>Does the accounting close?</h2>",
         )

@@ -79,7 +79,9 @@ def test_the_first_reason_to_stop_is_told_to_a_server_that_comes_back(make_plan,
     stopping.measured(accuracy(0.6))
     stopping.timed_out()
     assert stopping.reason.startswith("accuracy")
-    assert [effect.to for effect in stopping.finished("400 updates")] == ["evaluator"]
+    assert [effect.to for effect in stopping.finished(records.Finished(version=400, reason="400 updates"))] == [
+        "evaluator"
+    ]
     assert stopping.reason == "400 updates"
 
 

@@ -76,7 +76,7 @@ def test_the_document_has_all_that_comes_with_edgebed() -> None:
     for name, objective in OBJECTIVES.items():
         told = rows[name][1]
         *_, measures, settings, _ = told.split("|")
-        assert [each.words for each in objective.measures] == measures.strip().lower().split(", ")
+        assert [each.words.lower() for each in objective.measures] == measures.strip().lower().split(", ")
         assert {f"`{each}`" for each in objective.Config.__dataclass_fields__} <= set(re.findall("`[a-z_]+`", settings))
 
 

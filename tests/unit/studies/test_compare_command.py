@@ -84,13 +84,13 @@ def test_the_page_begins_with_the_answer(simulated, compare, tmp_path):
     assert compare("small/1", "small/2", "--to", "50%", "-o", place, "--runs-dir", simulated)[0] == 0
     page = place.read_text()
 
-    to = "To 50 % in the mean of 3 evaluations"
+    to = "To 50 % accuracy in the mean of 3 evaluations"
     answer = re.search(rf"<strong>{to}: (\w+) (.*) up, .* in all, .* s; (\w+) .*</strong>", page)
     assert (answer[1], answer[3]) == ("adacomp", "asgd")
     assert re.search(r"First by time: \w+ \(\w+ takes .*\); by bytes: adacomp \(asgd takes ", page)
     row = re.search(rf"<h2>{to}</h2>.*?>adacomp</th>(.*?)</tr>", page, re.DOTALL)[1]
     assert answer[2] in row
-    order = ("<strong>To 50 %", "First by time", "<svg", "<table><thead><tr><th scope=col>arm")
+    order = ("<strong>To 50 % accuracy", "First by time", "<svg", "<table><thead><tr><th scope=col>arm")
     assert sorted(map(page.index, order)) == list(map(page.index, order))
 
 

@@ -328,7 +328,7 @@ def test_evaluations_are_the_same_after_json(cells: PaperCells, tmp_path: Path) 
     trial = FinishedTrial.of(Trial(folder.trial("adacomp")))
     measured = trial.evaluations.measured | {"loss": np.array([np.inf, 0.1 + 0.2])}
     wanted = dataclasses.replace(trial.evaluations, measured=measured)
-    read = evaluations_of(msgspec.json.decode(msgspec.json.encode(columns_of(wanted))))
+    read = evaluations_of(msgspec.json.decode(msgspec.json.encode(columns_of(wanted))), wanted.measures)
 
     assert read.measures == wanted.measures
     for name in (*PASSED, "measured"):

@@ -426,8 +426,8 @@ def test_what_is_said_of_a_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_sweep_ends_at_its_own_measure_whatever_its_trials_end_at(tmp_path: Path) -> None:
     """Alone each variant ends at its value; the sweep's takes the place of all of them."""
-    text = SWEEP.replace("stop: {", "stop: { loss: 0.1,").replace(
-        "{ method: sync-sgd }", "{ method: sync-sgd, stop: { loss: 1 } }"
+    text = SWEEP.replace("stop: {", "stop: { measure: loss, at: 0.1,").replace(
+        "{ method: sync-sgd }", "{ method: sync-sgd, stop: { measure: loss, at: 1 } }"
     )
     points = read_points(write_sweep(tmp_path, text))
 

@@ -8,7 +8,7 @@ Shapes: n parameters, b examples in a mini-batch.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,9 @@ def one(vector: Floats, loss: float, memory: Any = None) -> Done:
 
 class LocalWork:
     """What a worker does between a pull and a push; base class of all local work."""
+
+    has_own_model: ClassVar[bool] = False
+    """Whether what it remembers is a model of the worker's own, (n,), which nobody else ever has."""
 
     def __init__(self, config: Any, is_buffer: NDArray[np.bool_] | None = None) -> None:
         """`is_buffer` (n,): where the vector holds buffers, which are no parameters; None: nowhere."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from edgebed.core.measures.measure import UNITS, Better, Measure
+from edgebed.core.measures.measure import Better, Measure, unit_of
 from edgebed.core.measures.task import TaskMeasure
 
 STATISTICS = ("mean", "std", "worst_decile", "best_decile")
@@ -21,7 +21,7 @@ def of_clients(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
                 name = f"{whose}_{statistic}_{each.name}"
                 better: Better = "less" if statistic == "std" else each.better
                 words = f"{whose.replace('_', '-')} {statistic.replace('_', ' ')}"
-                found[name] = Measure(UNITS[each.unit], better, compared=words, name=name)
+                found[name] = Measure(unit_of(each), better, compared=words, name=name)
     return found
 
 

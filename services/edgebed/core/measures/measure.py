@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from edgebed.core import units
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import (
     UNMEASURED,
     bytes_text,
@@ -39,7 +40,17 @@ class Unit(NamedTuple):
     example: str
     """A bound."""
     by: Literal["difference", "ratio"] = "ratio"
-    """How two values are compared: shares by their difference; bytes and times of two methods differ by factors."""
+    """How two values are compared: shares, and numbers that may be 0 or less, by their difference; bytes, times and
+    errors of two methods differ by factors."""
+
+    def change_text(self, difference: float) -> str:
+        """A difference of two values with its sign; of shares in points."""
+        return f"{100 * difference:+.2f}" if self.is_share else f"{'+' * (difference >= 0)}{number_text(difference)}"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether values are shares, whose differences are points."""
+        return self.text is percent_text
 
 
 def read_number(text: str) -> float:
@@ -64,9 +75,14 @@ SECONDS = Unit("a duration", seconds_text, units.parse_duration, "<= 60s")
 MOMENTS = SECONDS._replace(text=lambda value: UNMEASURED if value is None else ms_text(value))
 """Durations of far less than a second."""
 BYTES = Unit("a size", bytes_text, units.parse_memory, "<= 10MB")
-UNITS = {"share": SHARE, "number": NUMBER}
-"""The units that a measure of a task may have."""
 _VERDICT = Unit("a verdict", verdict_text, read_number, "")
+
+
+def unit_of(measure: TaskMeasure) -> Unit:
+    """The unit of a task's measure. What is to be large, as R2, may be 0 or less: a ratio of it says nothing."""
+    if measure.is_share:
+        return SHARE
+    return NUMBER._replace(text=measure.text, by="difference" if measure.better == "more" else "ratio")
 
 
 class Measure(NamedTuple):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from edgebed.core.bounds import PositiveCount
 from edgebed.core.quantities import number_text, percent_text
 
 if TYPE_CHECKING:
@@ -30,20 +31,30 @@ class TaskMeasure(msgspec.Struct, frozen=True):
     """A measure of a task."""
 
     name: str
-    """Name in scenarios, journals and results; `_` stands for a space where people read it."""
+    """Name in scenarios, journals and results."""
     meaning: str = ""
-    unit: Literal["share", "number"] = "number"
+    unit: str = "number"
+    """`share`, which is from 0 to 1 and read in per cent; `number`; or the symbol of a unit, which follows values."""
     better: Literal["more", "less"] = "less"
+    label: str = ""
+    """What people read, e.g. `MAE`; the name if left out, with a space for each `_`."""
+    scale: Literal["linear", "log"] = "linear"
+    """The scale on which equal distances mean alike: that of a chart's axis."""
 
     @property
     def words(self) -> str:
         """The measure as sentences and tables call it."""
-        return self.name.replace("_", " ")
+        return self.label or self.name.replace("_", " ")
+
+    @property
+    def symbol(self) -> str:
+        """The unit as it follows values and stands at axes; empty where there is none."""
+        return {"share": "%", "number": ""}.get(self.unit, self.unit)
 
     @property
     def metric(self) -> str:
         """Name of the Prometheus metric."""
-        return f"edgebed_model_{self.name}" + ("_ratio" if self.unit == "share" else "")
+        return f"edgebed_model_{self.name}" + ("_ratio" if self.is_share else "")
 
     def words_on(self, part: str) -> str:
         """The measure with the part that it was measured on, where that is not the test part."""
@@ -51,15 +62,26 @@ class TaskMeasure(msgspec.Struct, frozen=True):
 
     def text(self, value: float | None) -> str:
         """A value as people read it."""
-        return percent_text(value) if self.unit == "share" else number_text(value)
+        if self.is_share:
+            return percent_text(value)
+        text = number_text(value)
+        return f"{text} {self.symbol}".rstrip() if value is not None and math.isfinite(value) else text
 
     def rank(self, value: float | None) -> float:
         """A number by which values are in order, the best first and the unknown last."""
-        return math.inf if value is None else -value if self.better == "more" else value
+        if value is None or math.isnan(value):
+            return math.inf
+        return -value if self.better == "more" else value
 
     def gain(self, value: Any, over: Any) -> Any:
         """By how much a value is better than another; of arrays each."""
         return value - over if self.better == "more" else over - value
+
+    def progress(self, start: float, value: float) -> float:
+        """By how much a value is better than one before it, on the measure's own scale."""
+        if self.scale == "log" and start > 0.0 < value:
+            return float(self.gain(math.log(value), math.log(start)))
+        return float(self.gain(value, start))
 
     @property
     def title(self) -> str:
@@ -71,13 +93,23 @@ class TaskMeasure(msgspec.Struct, frozen=True):
         """Whether values are shares, which people read in per cent, and whose differences they read in points."""
         return self.unit == "share"
 
+    @property
+    def titled_unit(self) -> str:
+        """The measure with its unit, e.g. `accuracy (%)`."""
+        return f"{self.words} ({self.symbol})" if self.symbol else self.words
+
     def points_text(self, difference: float) -> str:
         """A difference of two values, in points where they are shares."""
-        return f"{100 * difference:.2f} points" if self.is_share else number_text(difference)
+        return f"{100 * difference:.2f} points" if self.is_share else self.text(difference)
 
     def level_text(self, value: float) -> str:
         """A value that was asked for, with no more digits than it has."""
-        return f"{100 * value:.6g} %" if self.unit == "share" else f"{value:.6g}"
+        return f"{100 * value if self.is_share else value:.6g} {self.symbol}".rstrip()
+
+    def level_told(self, value: float) -> str:
+        """A value that was asked for with the measure's name, e.g. `97 % accuracy`, `perplexity 12`."""
+        text = self.level_text(value)
+        return f"{text} {self.words}" if self.is_share else f"{self.words} {text}"
 
     def is_reached(self, value: float, level: float) -> bool:
         """Whether a value is as good as another."""
@@ -106,7 +138,7 @@ class Level(msgspec.Struct, frozen=True):
 
     measure: str
     value: float
-    window: int = 1
+    window: PositiveCount = 1
 
 
 def added(each: Sequence[Sums]) -> Sums:

@@ -17,11 +17,11 @@ from edgebed.core.measures.measure import (
     NUMBER,
     SECONDS,
     SHARE,
-    UNITS,
     VERDICT,
     Family,
     Measure,
     measures_of,
+    unit_of,
 )
 from edgebed.core.measures.task import VALIDATION, TaskMeasure
 from edgebed.core.quantities import bytes_text
@@ -271,7 +271,7 @@ def of_task(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
     """What a trial has of each measure of its task: of the last model, the best, what was measured last, validated."""
     found: dict[str, Measure] = {}
     for each in measures:
-        unit, words, is_headline = UNITS[each.unit], each.words, not found
+        unit, words, is_headline = unit_of(each), each.words, not found
         final, best, validated = f"final {words}", f"best {words}", f"best {each.words_on(VALIDATION)}"
         declared = {
             "final": Measure(

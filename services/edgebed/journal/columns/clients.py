@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
-from edgebed.core.planned.clients import ByClient
 from edgebed.core.records import Clients
 
 Floats = NDArray[np.float64]
@@ -96,6 +95,8 @@ class ClientSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Part of the data that clients were measured on."""
     version: int
     """Version of the model."""
+    own_models: bool = False
+    """Whether each client was measured with its worker's own model, and nothing with one of all."""
     clients: int
     unseen: int = 0
     """Clients that training never saw."""
@@ -127,7 +128,7 @@ def spread_of(values: Floats, measure: TaskMeasure) -> Spread | None:
 
 def client_summary(plan: Plan, found: ClientEvaluations) -> ClientSummary | None:
     """The numbers of what was measured last; None where nothing was measured client by client."""
-    by = by_client_of(plan)
+    by = plan.by_client
     if by is None or not len(found):
         return None
     is_unseen = np.isin(found.clients, by.unseen)
@@ -142,16 +143,12 @@ def client_summary(plan: Plan, found: ClientEvaluations) -> ClientSummary | None
     return ClientSummary(
         part=by.part,
         version=int(found.version[-1]),
+        own_models=plan.evaluator.by_client is None,
         clients=len(found.clients),
         unseen=int(is_unseen.sum()),
         fine_tune=f"{by.fine_tune.steps} steps at {by.fine_tune.learning_rate:g}" if by.fine_tune else "",
         **parts,
     )
-
-
-def by_client_of(plan: Plan) -> ByClient | None:
-    """What the plan has measured client by client, by whichever nodes."""
-    return plan.evaluator.by_client
 
 
 def names_of(plan: Plan, clients: Sequence[int] | Ints) -> list[str]:

@@ -33,6 +33,9 @@ from edgebed.learning.models.residual import RESIDUAL_MODELS
 from edgebed.learning.models.token_models import TOKEN_MODELS, check_tokens
 from edgebed.learning.objectives.objective import called
 
+Held = tuple[nn.Module, list[tuple[nn.Module, str]]]
+"""A model, and the places of the buffers that were made constant in it."""
+
 
 def build(
     name: str,
@@ -63,7 +66,12 @@ def build(
         raise ScenarioError(f"model: '{name}' is unknown; allowed: {', '.join(MODELS)} or package.module:function.")
     function = imports.resolve(name, python_path)
     offers = {"input_shape": input_shape, "outputs": outputs, "with_weights": with_weights}
-    model = imports.call(name, function, **offers, **dict(sizes))
+    try:
+        model = imports.call(name, function, **offers, **dict(sizes))
+    except ScenarioError as error:
+        if with_weights and isinstance(error.__cause__, FileNotFoundError):
+            raise ScenarioError(f"{error}; put the file there first: weights are read where edgebed is run") from error
+        raise
     _check(name, model)
     assert isinstance(model, nn.Module)
     return model
@@ -129,9 +137,19 @@ def initial_model(task: Task, seed: int) -> nn.Module:
 
     The built-in `cnn` is initialised as its authors did, the others as torch does.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(chance.key(seed, "init") >> 65)
-        return build_for(task, with_weights=True)
+    return _initial(task, seed)[0]
+
+
+def trained_model(task: Task, seed: int, theta: NDArray[np.float32]) -> nn.Module:
+    """Return the model with (n,) what was trained, in evaluation mode; ValueError where that is another model's.
+
+    Its buffers are persistent where its author's are, so that its `state_dict` is what the author's model loads.
+    """
+    model, held = _initial(task, seed)
+    weights.fill(model, theta)
+    for owner, key in held:
+        owner.register_buffer(key, getattr(owner, key))
+    return model.eval()
 
 
 def build_for(task: Task, *, with_weights: bool = False) -> nn.Module:
@@ -139,16 +157,26 @@ def build_for(task: Task, *, with_weights: bool = False) -> nn.Module:
 
     ScenarioError where its tensors are others than when the layout was made.
     """
+    return _build_for(task, with_weights=with_weights)[0]
+
+
+def _initial(task: Task, seed: int) -> Held:
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(chance.key(seed, "init") >> 65)
+        return _build_for(task, with_weights=True)
+
+
+def _build_for(task: Task, *, with_weights: bool) -> Held:
     shape = shape_of(task.inputs)
     model = build(task.model, shape, task.outputs, task.python_path, task.sizes, with_weights=with_weights)
-    weights.hold_constant(model, {tensor.name for tensor in task.layout if tensor.is_buffer})
+    held = weights.hold_constant(model, {tensor.name for tensor in task.layout if tensor.is_buffer})
     found = [(each.name, tuple(each.tensor.shape)) for each in weights.trained(model)]
     if found != [(tensor.name, tensor.shape) for tensor in task.layout]:
         raise ScenarioError(
             f"{task.model}: it gives a model with other tensors to train than when the trial was planned; what is "
             "trained and what is frozen must not depend on `with_weights`, on chance or on where it runs."
         )
-    return model
+    return model, held
 
 
 class ChannelsLast(nn.Module):

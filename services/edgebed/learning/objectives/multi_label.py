@@ -19,8 +19,12 @@ from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, 
 if TYPE_CHECKING:
     from torch import Tensor
 
-F1_MICRO = TaskMeasure(name="f1_micro", meaning="F1 score of all labels together, from 0 to 1.", better="more")
-F1_MACRO = TaskMeasure(name="f1_macro", meaning="Mean of the labels' F1 scores, from 0 to 1.", better="more")
+F1_MICRO = TaskMeasure(
+    name="f1_micro", label="F1 micro", meaning="F1 score of all labels together, from 0 to 1.", better="more"
+)
+F1_MACRO = TaskMeasure(
+    name="f1_macro", label="F1 macro", meaning="Mean of the labels' F1 scores, from 0 to 1.", better="more"
+)
 LOSS = TaskMeasure(name="loss", meaning="Mean binary cross-entropy over examples and labels, without weights.")
 
 

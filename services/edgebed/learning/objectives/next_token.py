@@ -19,7 +19,9 @@ from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, 
 if TYPE_CHECKING:
     from torch import Tensor
 
-PERPLEXITY = TaskMeasure(name="perplexity", meaning="Exponential of the mean loss: tokens that seem equally probable.")
+PERPLEXITY = TaskMeasure(
+    name="perplexity", meaning="Exponential of the mean loss: tokens that seem equally probable.", scale="log"
+)
 LOSS = TaskMeasure(name="loss", meaning="Mean cross-entropy over the tokens, in nats.")
 ACCURACY = TaskMeasure(
     name="accuracy", meaning="Share of the tokens that are predicted correctly.", unit="share", better="more"

@@ -60,7 +60,7 @@ class Objective(ABC):
 
     Config: ClassVar[Any] = NoSettings
     """The settings: a frozen dataclass."""
-    measures: ClassVar[tuple[TaskMeasure, ...]]
+    measures: tuple[TaskMeasure, ...]
     """What is measured, the headline first."""
 
     def __init__(self, config: Any = None) -> None:

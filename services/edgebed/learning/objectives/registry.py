@@ -28,11 +28,11 @@ MEASURE_NAME = r"[a-z][a-z0-9_]{0,39}"
 TAKEN = frozenset(
     (
         *("run", "trial", "t", "time_s", "version", "final", "bits", "ingress_bytes", "egress_bytes", "traffic_bytes"),
-        *("updates", "time", "window", "methods", "over", "seeds"),
+        *("updates", "time"),
         *(name.removeprefix("last_") for name in MEASURES if name.startswith("last_")),
     )
 )
-"""Names of what stands beside a task's measures in tables, in `stop` and `sweep`, and in a summary."""
+"""Names of what stands beside a task's measures in tables, and in a summary."""
 ASKED = (
     "a Supervised has loss_of(self, outputs, targets) and sums_of(self, outputs, targets), any other Objective "
     "loss(self, model, batch) and sums(self, model, batch)"
@@ -92,6 +92,19 @@ def declared(names: Iterable[str]) -> tuple[TaskMeasure, ...]:
     return tuple(known.get(name) or TaskMeasure(name=name) for name in names) or Classification.measures
 
 
+def all_declared() -> tuple[TaskMeasure, ...]:
+    """Return the measures of all built-in objectives, each once, and whose each is behind its meaning."""
+    of: dict[str, list[str]] = {}
+    for name, objective in OBJECTIVES.items():
+        for each in objective.measures:
+            of.setdefault(each.name, []).append(name)
+    whose = {name: "all" if len(names) == len(OBJECTIVES) else ", ".join(names) for name, names in of.items()}
+    return tuple(
+        msgspec.structs.replace(each, meaning=f"{each.meaning.removesuffix('.')} ({whose[each.name]}).")
+        for each in declared(of)
+    )
+
+
 def most_frequent_class(plan: Plan) -> tuple[int, float] | None:
     """The test set's most frequent class, with its share: what the headline is of who always says it.
 
@@ -112,7 +125,7 @@ def _wrong_measures(measures: object) -> str:
         try:
             msgspec.convert(msgspec.to_builtins(each), TaskMeasure)
         except msgspec.ValidationError as error:
-            return f"the measure {each.name!r}: {error}; unit is 'number' or 'share', better is 'less' or 'more'"
+            return f"the measure {each.name!r}: {error}; better is 'less' or 'more', scale 'linear' or 'log'"
         if not re.fullmatch(MEASURE_NAME, each.name):
             return f"no name of a measure: {each.name!r}; lower-case letters, digits and _, a letter first, at most 40"
         if each.name in TAKEN or names.count(each.name) > 1:

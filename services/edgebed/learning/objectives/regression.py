@@ -13,7 +13,9 @@ Shapes: B examples, (B, K) or (B,) outputs and targets.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-13
 """A variance below this share of the mean square is what rounding has left of none."""
-MAE = TaskMeasure(name="mae", meaning="Mean absolute error, in the targets' unit.")
-RMSE = TaskMeasure(name="rmse", meaning="Root of the mean squared error, in the targets' unit.")
-R2 = TaskMeasure(name="r2", meaning="Share of the targets' variance that is explained, at most 1.", better="more")
+MAE = TaskMeasure(name="mae", label="MAE", meaning="Mean absolute error, in the targets' unit.")
+RMSE = TaskMeasure(name="rmse", label="RMSE", meaning="Root of the mean squared error, in the targets' unit.")
+R2 = TaskMeasure(
+    name="r2", label="R2", meaning="Share of the targets' variance that is explained, at most 1.", better="more"
+)
 LOSS = TaskMeasure(name="loss", meaning="Mean loss over the examples, as `task.objective` says.")
 
 
@@ -39,6 +43,8 @@ class Config:
     """`squared`, `absolute`, or `huber`: squared near the target, straight beyond `delta`."""
     delta: float = 1.0
     """With `huber`: the error beyond which the loss is straight."""
+    unit: str = ""
+    """The targets' unit, e.g. mmHg, in which errors are told; empty: none."""
 
     def __post_init__(self) -> None:
         """ValueError where a setting is impossible."""
@@ -50,7 +56,14 @@ class Regression(Supervised):
     """Numbers are predicted."""
 
     Config = Config
-    measures = (MAE, RMSE, R2, LOSS)
+    measures: tuple[TaskMeasure, ...] = (MAE, RMSE, R2, LOSS)
+
+    def __init__(self, config: Any = None) -> None:
+        """Errors are in the targets' unit."""
+        super().__init__(config)
+        if unit := self.config.unit:
+            errors = (msgspec.structs.replace(each, unit=unit) for each in (MAE, RMSE))
+            self.measures = (*errors, *self.measures[2:])
 
     def loss_of(self, outputs: "Tensor", targets: "Tensor") -> "Tensor":
         """Return the mean loss."""

@@ -14,6 +14,7 @@ from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.calibration import warnings_here
 from edgebed.emulation.means import Mechanisms, caps_memory, has_cgroups, mechanisms_of
+from edgebed.learning.models.examined import constant_bytes
 from edgebed.learning.objectives.registry import most_frequent_class
 from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.deadlines import random_push
@@ -78,6 +79,7 @@ class Description:
     """Name and all settings of each part of the method, by kind."""
     data: str
     model: str
+    objective: str
     nodes: tuple[NodeRow, ...]
     num_workers: int
     examples: int
@@ -91,6 +93,8 @@ class Description:
     parameters: int
     model_bytes: int
     """Size of the dense model with float32 values: what a worker pulls."""
+    constant_bytes: int
+    """Size of what training leaves alone: sent once to workers and evaluator, with their data, and to no server."""
     push_entries: int
     push_bytes: int
     """Bytes of a push: values, and 4 bytes for each index; the wire's encoding of indices saves about half of the
@@ -158,6 +162,7 @@ def describe_plan(
         parts={kind: {"name": part.name, **part.settings} for kind, part in method.parts.items()},
         data=planned.data.name,
         model=task.model,
+        objective=task.objective.name,
         nodes=tuple(_row(node, needs.get(node.node), plan.client_names) for node in plan.nodes),
         num_workers=len(plan.workers()),
         examples=sum(node.num_examples for node in (plan.workers() if plan.pushes else plan.workers()[:1])),
@@ -166,6 +171,7 @@ def describe_plan(
         clients=clients_of(planned),
         parameters=sum(sizes),
         model_bytes=4 * sum(sizes),
+        constant_bytes=constant_bytes(task),
         push_entries=entries,
         push_bytes=push_bytes,
         cpus=sum(node.cpus or 0.0 for node in plan.nodes),
@@ -269,7 +275,8 @@ def _stops(plan: Plan) -> Iterator[str]:
     if plan.stop_time_s is not None:
         yield format_duration(plan.stop_time_s)
     if level := plan.stop_level:
-        yield f"{level.measure} {level.value:g}{f', mean of {level.window}' if level.window > 1 else ''}"
+        measure = next(each for each in plan.measures if each.name == level.measure)
+        yield measure.level_told(level.value) + (f", mean of {level.window}" if level.window > 1 else "")
 
 
 def _expectations(plan: Plan) -> Iterator[str]:

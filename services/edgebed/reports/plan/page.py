@@ -59,6 +59,8 @@ def _totals(d: Description) -> Iterator[str]:
             f"{UNCAPPED_ROOM} times what the node needs, {format_memory(UNCAPPED_BYTES_MIN)} at least"
         )
     yield f"Model: {d.parameters:,} parameters, {bytes_text(d.model_bytes)}{'' if d.shards else ' a pull'}"
+    if d.constant_bytes:
+        yield f"Not trained: {bytes_text(d.constant_bytes)}, sent once to each node that computes; the server has none"
     if not d.shards:
         yield f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"
     yield f"Validation part: {d.validation}"
@@ -66,6 +68,7 @@ def _totals(d: Description) -> Iterator[str]:
     if d.most_frequent:
         label, share = d.most_frequent
         yield f"Most frequent class of the test set: {label}, {d.headline} of always saying it: {percent_text(share)}"
+    yield f"Objective: {d.objective}, told by {d.headline}"
     yield f"Stop: {', or '.join(d.stop)}"
     if d.expectations:
         yield f"Expected: {', '.join(d.expectations)}"

@@ -60,7 +60,7 @@ class Cost(NamedTuple):
 
 
 def costs_text(level: Level, costs: Mapping[str, Cost]) -> str:
-    """What each took to the level, the cheapest first, e.g. `To 95 %: adacomp 2 MB up, 21 MB in all, 4.00 s`."""
+    """What each took to the level, the cheapest first, e.g. `To 95 % accuracy: adacomp 2 MB up, 4 MB in all, 4 s`."""
     ranked = sorted(costs, key=lambda name: (costs[name].traffic_bytes or 0.0, costs[name].time_s))
     has_bytes = all(cost.traffic_bytes for cost in costs.values())
     texts = []

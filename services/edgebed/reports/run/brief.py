@@ -36,7 +36,7 @@ def results_brief(run: Run, *, verbose: bool = False) -> Iterator[Part]:
     series = {name: trial.series for name, trial in run.trials.items()}
     shares = most_frequent_of(summary.trials)
     yield Sketch(lambda columns, colours: headline_chart(series, shares, columns=columns, colours=colours))
-    yield from (Paragraph(line.replace("; ", ";\n  ")) for line in answer_lines(list(run.trials.values())))
+    yield from map(Paragraph, map(_broken, answer_lines(list(run.trials.values()))))
     by_client = {name: line for name, trial in run.trials.items() if (line := client_line(trial))}
     yield from (Paragraph(f"{name}: {line}") for name, line in by_client.items())
     if not verbose:
@@ -69,6 +69,12 @@ def links_brief(run: Run) -> Iterator[Part]:
             yield Paragraph(f"{name}: nothing is known of its links: it never trained, or its journal is empty")
         else:
             yield Paragraph(f"{name}: no link was asked for")
+
+
+def _broken(line: str) -> str:
+    """A sentence of the answer with a line for each trial: what it took to a level begins below the level."""
+    broken = line.replace("; ", ";\n  ")
+    return broken.replace(": ", ":\n  ", 1) if line.startswith("To ") else broken
 
 
 def _modelled(trials: Iterable[TrialSummary]) -> Iterator[str]:

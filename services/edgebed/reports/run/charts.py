@@ -14,14 +14,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from edgebed.core.quantities import updates_text
+from edgebed.core.quantities import number_text, updates_text
 from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.columns.updates import Updates
 from edgebed.journal.series import Floats, Ints, Series
-from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of, selects_by
-from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, percent_axis
+from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of, selects_by, value_range
+from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, log_axis, percent_axis
 
 RATE_BINS = 40
+ROOM_ABOVE = 0.05
+"""Share of an axis that stays free above the highest value, where its lower end is set."""
 ROOM = 1.08
 """Factor by which the axis of rates goes beyond the highest, so that no line lies on the frame."""
 MARKS_APART = 0.02
@@ -197,12 +199,20 @@ def title_of(trials: Trials, what: str) -> str:
 
 
 def value_axis(axes: Axes, trials: Iterable[Series]) -> None:
-    """Label the vertical axis for values of the headline, in per cent where they are shares."""
+    """Set up the vertical axis for values of the headline that are drawn, in per cent where they are shares."""
     trials = list(trials)
     headline = headline_of(trials)
-    axes.set_ylabel(f"{selects_by(trials)} {headline.words}" + (" (%)" if headline.is_share else ""))
+    axes.set_ylabel(f"{selects_by(trials)} {headline.titled_unit}")
     if headline.is_share:
         percent_axis(axes.yaxis)
+    drawn = [float(value) for line in axes.get_lines() for value in np.asarray(line.get_ydata())]
+    shown = value_range(headline, drawn)
+    if shown and shown.is_log:
+        axes.set_ylabel(f"{axes.get_ylabel()}\nlogarithmic")
+        axes.set_yscale("log")
+        log_axis(axes.yaxis, shown.low, shown.high, number_text)
+    elif shown and shown.low > np.nanmin(drawn):
+        axes.set_ylim(shown.low, shown.high + ROOM_ABOVE * (shown.high - shown.low))
 
 
 def bytes_scale(axes: Axes, over: str, low: float, high: float) -> None:

@@ -17,4 +17,5 @@ def client_line(trial: Trial) -> str:
             prefix = "" if whose == "client" else f"{WHOSE_TEXT[whose]}: "
             mean, worst = headline.text(spread.mean), headline.text(spread.worst_decile)
             texts.append(f"{prefix}mean {mean}, worst decile {worst}")
-    return f"{headline.title} by client ({summary.clients:,}): {'; '.join(texts)}." if texts else ""
+    own = ", each with its worker's own model" if summary.own_models else ""
+    return f"{headline.title} by client ({summary.clients:,}){own}: {'; '.join(texts)}." if texts else ""

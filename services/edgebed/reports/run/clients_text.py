@@ -78,8 +78,11 @@ def _how_text(trial: Trial) -> str:
     assert summary is not None
     tuned = f", then after {summary.fine_tune} on its own training examples" if summary.fine_tune else ""
     unseen = f" Training never saw {summary.unseen:,} of them." if summary.unseen else ""
+    which = (
+        f"{trial.name}: each worker's own model; there is none of all to measure" if summary.own_models else "The model"
+    )
     return (
-        f"The model after {summary.version:,} updates, on each client's own part of the {summary.part} part{tuned}. "
+        f"{which}, after {summary.version:,} updates, on each client's own part of the {summary.part} part{tuned}. "
         f"Each client counts as one; a decile is a tenth of the clients, of one at least.{unseen}"
     )
 
@@ -106,7 +109,7 @@ def _value_heads(trial: Trial) -> tuple[str, ...]:
 
 
 def _client_rows(trial: Trial) -> Iterator[tuple[str, ...]]:
-    found, by = trial.series.clients, trial.plan.evaluator.by_client
+    found, by = trial.series.clients, trial.plan.by_client
     assert by is not None
     sizes, unseen = dict(zip(by.clients, by.sizes, strict=True)), {*by.unseen}
     columns = [

@@ -3,7 +3,9 @@
 Which measures these are, in which words and unit, `core/measures/trial.py` declares.
 """
 
+import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from edgebed.core.measures.measure import COUNT, Measure
 from edgebed.core.measures.task import TaskMeasure
@@ -24,10 +26,35 @@ PHASES = {
     "contributed_s": "each worker had an update applied",
 }  # fmt: skip
 """When each phase of a trial's start is over, by its name."""
+LOG_FROM = 30.0
+"""Ratio of the largest to the smallest value from which on errors and losses have a logarithmic axis."""
+FLOOR = -1.0
+"""Lowest value that is drawn of a measure that is good at 1: far below it, as R2 is of a model that learns nothing yet,
+values say no more, and would take the room of all others."""
 DISPENSABLE = (
     "staleness", "a push", "updates/s", "messages a step", "time", "updates", "up", "down", "total", "exchanged",
     "validated", "best",
 )  # fmt: skip
+
+
+class ValueRange(NamedTuple):
+    """What a vertical axis shows of a measure."""
+
+    low: float
+    high: float
+    is_log: bool
+
+
+def value_range(headline: TaskMeasure, values: Iterable[float]) -> ValueRange | None:
+    """What an axis shows of a measure's values; None where none is finite."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return None
+    low, high = min(known), max(known)
+    is_wide = headline.better == "less" and not headline.is_share and high >= LOG_FROM * low
+    if headline.better == "more" and FLOOR < high <= 1.0:
+        low = max(low, FLOOR)
+    return ValueRange(low, high, low > 0.0 and (headline.scale == "log" or is_wide))
 
 
 def most_frequent_of(trials: Iterable[TrialSummary]) -> set[float]:

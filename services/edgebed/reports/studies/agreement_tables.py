@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
+from edgebed.core.measures.measure import Unit, unit_of
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import bytes_text, count_text, number_text
 from edgebed.reports.writing.page import Grid
@@ -41,13 +42,14 @@ def grids(trial: Agreement) -> dict[str, Grid]:
     finals = (f"final {headline.words}", *(headline.text(each.final.mean) for each in trial.figures.values()))
     rows = [finals, *((name, *map(text, trial.figures.values())) for name, text in FIGURES)]
     head = ("updates", trial.reference, "over seeds", *trial.versions[0].others)
-    unit, points = (" (%)", " in points") if headline.is_share else ("", "")
+    unit = f" ({headline.symbol})" if headline.symbol else ""
+    points = " in points" if headline.is_share else ""
     versions = (
         f"{headline.title}{unit}: mean ± standard deviation over seeds; differences{points}, run by run of one seed"
     )
     return {
         "Each runtime, mean over seeds": Grid(("", *trial.figures), rows),
-        versions: Grid(head, list(_version_rows(_shown(trial.versions), 100 if headline.is_share else 1))),
+        versions: Grid(head, list(_version_rows(_shown(trial.versions), headline))),
         "What was judged": Grid(JUDGED_HEAD, [_judged_row(each, headline) for each in trial.judgements]),
     }
 
@@ -74,7 +76,7 @@ def verdict_text(agreements: Agreements) -> str:
     """The verdict in a sentence."""
     reference, *others = agreements.runs
     differing = [
-        f"{trial.trial}, {judgement.runtime}: {_what_text(judgement)}"
+        f"{trial.trial}, {judgement.runtime}: {_what_text(judgement, trial.headline)}"
         for trial in agreements.trials
         for judgement in trial.judgements
         if judgement.verdict == "differs"
@@ -90,10 +92,15 @@ def verdict_text(agreements: Agreements) -> str:
     return f"{' and '.join(others)} {verb} with {reference} within what seeds differ by."
 
 
-def _version_rows(versions: Sequence[Version], scale: float) -> Iterator[tuple[str, ...]]:
+def _version_rows(versions: Sequence[Version], headline: TaskMeasure) -> Iterator[tuple[str, ...]]:
+    """Values without their unit, which the title has."""
+
+    def text(value: float) -> str:
+        return headline.text(value).removesuffix(headline.symbol).rstrip()
+
     for version in versions:
-        differences = (_difference_text(other.difference, scale) for other in version.others.values())
-        yield f"{version.version:,}", f"{scale * version.mean:.2f}", f"± {scale * version.spread:.2f}", *differences
+        differences = (_difference_text(other.difference, unit_of(headline)) for other in version.others.values())
+        yield f"{version.version:,}", text(version.mean), f"± {text(version.spread)}", *differences
 
 
 def _shown(versions: Sequence[Version]) -> list[Version]:
@@ -102,25 +109,24 @@ def _shown(versions: Sequence[Version]) -> list[Version]:
     return list(versions[::-1][::every][::-1])
 
 
-def _difference_text(difference: ConfidenceInterval, scale: float) -> str:
-    if difference.low is None or difference.high is None:
-        return f"{scale * difference.mean:+.2f}"
-    return f"{scale * difference.mean:+.2f} [{scale * difference.low:+.1f}, {scale * difference.high:+.1f}]"
+def _difference_text(difference: ConfidenceInterval, unit: Unit) -> str:
+    mean, low, high = (unit.change_text(value) for value in (difference.mean, *difference.ends))
+    return mean if difference.low is None else f"{mean} [{low}, {high}]"
 
 
 def _judged_row(judgement: Judgement, headline: TaskMeasure) -> tuple[str, ...]:
     differs, allowed = (
         _amount_text(judgement, headline, amount) for amount in (judgement.difference, judgement.allowed)
     )
-    return _what_text(judgement), judgement.runtime, differs, allowed, judgement.verdict
+    return _what_text(judgement, headline), judgement.runtime, differs, allowed, judgement.verdict
 
 
-def _what_text(judgement: Judgement) -> str:
+def _what_text(judgement: Judgement, headline: TaskMeasure) -> str:
     """What was judged, e.g. `entries per push`."""
     if judgement.versions is None:
         return "staleness" if judgement.measure == "staleness" else f"{judgement.measure} per push"
     first, last = judgement.versions
-    return f"{judgement.measure}, updates {first:,} to {last:,}" if last > first else f"{judgement.measure} at {last:,}"
+    return f"{headline.words}, updates {first:,} to {last:,}" if last > first else f"{headline.words} at {last:,}"
 
 
 def _amount_text(judgement: Judgement, headline: TaskMeasure, amount: float) -> str:

@@ -5,6 +5,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 
 from edgebed.core.measures.clients import STATISTICS
+from edgebed.core.measures.measure import SHARE, Unit, unit_of
 from edgebed.core.measures.measure import Measure as OfTrials
 from edgebed.core.measures.task import TEST, VALIDATION, TaskMeasure
 from edgebed.core.quantities import UNMEASURED, count_text, number_text, percent_text, updates_text
@@ -98,30 +99,31 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
         sentences.append(f"± and (low to high): {100 * comparison.confidence:g} % Student-t interval over {seeds}.")
     if len(comparison.arms) > 1:
         sentences.append(
-            "Against the baseline, seed by seed: shares by their difference in points, all else by the ratio. An "
-            "interval that holds 0 points, or a ratio of 1, does not distinguish two arms."
+            f"Against the baseline, seed by seed: {_by_difference(comparison)}by the ratio. An interval that holds a "
+            "difference of 0, or a ratio of 1, does not distinguish two arms."
         )
         sentences += [*_detectable(comparison), *_chance(comparison)]
     if level is None:
         sentences.append(f"There is no {words} that every arm reached in every seed; name one with --to.")
     elif not level.is_named:
-        but = ", but for trials whose best is less than half of the highest" if is_rising else ""
         sentences.append(
             f"{level.measure.level_text(level.value)} is the {highest} round {words} that every arm reached in every "
-            f"seed{but}."
+            "seed, but for trials that learnt less than half of what the best one did."
         )
     return tuple(sentences)
 
 
 def _detectable(comparison: Comparison) -> Iterator[str]:
     """Sentences on the differences that each arm's tests would find in eight of ten studies."""
-    level = comparison.level
-    to = f" to {level.measure.level_text(level.value)}" if level else ""
-    labels = {f"best_{comparison.headline.name}": f"best {comparison.headline.words}"}
+    level, headline = comparison.level, comparison.headline
+    to = f" to {level.measure.level_told(level.value)}" if level else ""
+    labels = {f"best_{headline.name}": f"best {headline.words}"}
     labels |= {label: f"{words}{to}" for label, words in DETECTABLE.items()}
     for name, arm in comparison.arms.items():
         found = [
-            f"{text} in {words}" for label, words in labels.items() if (text := _detectable_text(arm.measures[label]))
+            f"{text} in {words}"
+            for label, words in labels.items()
+            if (text := _detectable_text(arm.measures[label], headline))
         ]
         if found:
             yield (
@@ -142,12 +144,21 @@ def _chance(comparison: Comparison) -> Iterator[str]:
         )
 
 
-def _detectable_text(measure: Measure) -> str:
+def _by_difference(comparison: Comparison) -> str:
+    """What is compared by its difference, where anything is."""
+    unit = unit_of(comparison.headline)
+    if unit.by != "difference":
+        return ""
+    what = "shares by their difference in points" if unit.is_share else f"{comparison.headline.words} by its difference"
+    return f"{what}, all else "
+
+
+def _detectable_text(measure: Measure, headline: TaskMeasure) -> str:
     """The detectable difference; empty where nothing was tested, or where all seeds are the same."""
     if measure.against is None or _ends(measure.against) is None:
         return ""
     if measure.by == "difference":
-        return f"{100 * (detectable(measure.against) or 0.0):.2f} points"
+        return headline.points_text(detectable(measure.against) or 0.0)
     return f"{number_text(detectable_ratio(measure.against) or 1.0)} ×"
 
 
@@ -160,9 +171,9 @@ def mean_text(mean: ConfidenceInterval, write: Write) -> str:
     return f"{write(mean.mean)} ± {half.removesuffix(' %') if write is percent_text else half}"
 
 
-def difference_text(difference: ConfidenceInterval) -> str:
-    """A difference in percentage points, e.g. `+0.28 (-0.10 to +0.66)`."""
-    return _with_ends(difference, lambda value: f"{100 * value:+.2f}")
+def difference_text(difference: ConfidenceInterval, unit: Unit = SHARE) -> str:
+    """A difference, of shares in points, e.g. `+0.28 (-0.10 to +0.66)`."""
+    return _with_ends(difference, unit.change_text)
 
 
 def ratio_text(ratio: ConfidenceInterval) -> str:
@@ -191,7 +202,7 @@ def csv_text(comparison: Comparison) -> str:
 def trials_grid(comparison: Comparison) -> Grid:
     """The trials, a row each."""
     whole, reached = _columns(comparison)
-    to = comparison.level.measure.level_text(comparison.level.value) if comparison.level else UNMEASURED
+    to = comparison.level.measure.level_told(comparison.level.value) if comparison.level else UNMEASURED
     heads = (*(each.compared for each in whole.values()), *(f"{each.compared} to {to}" for each in reached.values()))
     rows = [
         (name, each.run, str(each.seed), *(_trial_text(each, key, of) for key, of in (whole | reached).items()))
@@ -237,12 +248,15 @@ def diverged_text(arm: ArmResult) -> str:
 
 
 def _grid_against(comparison: Comparison, columns: Columns) -> Grid:
-    measures = comparison.arms[comparison.baseline].measures
-    units = {key: "points" if measures[key].by == "difference" else "×" for key in columns}
+    units = {key: _change_unit(columns[key].unit) for key in columns}
     head = ("arm", "seeds", *(f"{each.compared}, {units[key]}" for key, each in columns.items()))
     base = set(comparison.arms[comparison.baseline].seeds)
     rows = [
-        (name, str(len(base.intersection(arm.seeds))), *(_against_text(arm, key) for key in columns))
+        (
+            name,
+            str(len(base.intersection(arm.seeds))),
+            *(_against_text(arm, key, of.unit) for key, of in columns.items()),
+        )
         for name, arm in comparison.arms.items()
         if name != comparison.baseline
     ]
@@ -270,13 +284,18 @@ def _value_text(arm: ArmResult, key: str, write: Write) -> str:
     return f"{reached}: {arm.num_diverged} diverged" if arm.num_diverged else reached
 
 
-def _against_text(arm: ArmResult, key: str) -> Text:
+def _change_unit(unit: Unit) -> str:
+    """What a column of changes is in."""
+    return ("points" if unit.is_share else "difference") if unit.by == "difference" else "×"
+
+
+def _against_text(arm: ArmResult, key: str, unit: Unit) -> Text:
     """An arm against the baseline, faint where the interval includes no difference."""
     measure = arm.measures[key]
     if measure.against is None:
         return "never" if key in REACHED and not arm.num_reached else UNMEASURED
     is_difference = measure.by == "difference"
-    text = difference_text(measure.against) if is_difference else ratio_text(measure.against)
+    text = difference_text(measure.against, unit) if is_difference else ratio_text(measure.against)
     return text if measure.against.excludes(0.0 if is_difference else 1.0) else Span(text, "quiet")
 
 

@@ -154,7 +154,7 @@ def _firsts(result: SweepResult) -> str:
         return none if result.runs else ""
     fewest = _first_text(result, [each.traffic for each in result.wins])
     bytes_too = f" Fewest bytes: {fewest}." if fewest else ""
-    return f"Fastest to {result.measure.text(result.value)}: {fastest}.{bytes_too}" + f" {ONE_SEED}" * (
+    return f"Fastest to {result.measure.level_told(result.value)}: {fastest}.{bytes_too}" + f" {ONE_SEED}" * (
         result.seeds == 1
     )
 

@@ -22,6 +22,7 @@ from edgebed.core.plan import Injection, Plan
 from edgebed.core.records import (
     REASON_LENGTH_MAX,
     AtWork,
+    Clients,
     Clock,
     Continued,
     Evaluated,
@@ -262,6 +263,8 @@ class Controller:
         for time_s, record in report.records:
             if isinstance(record, Evaluated):
                 effects += self._evaluated(report.sender, time_s, record, now)
+            if isinstance(record, Clients):
+                effects += self._measured_own(report.sender, record, now)
             if isinstance(record, Clock):
                 effects += self.admission.clock_told(report.sender, record, self.members)
             if isinstance(record, Update | Step):
@@ -275,19 +278,32 @@ class Controller:
                 self.phase = Phase.FINISHING
                 self.progress_at_s = now
                 self.director.finished()
-                effects += self.stopping.finished(record.reason)
+                effects += self.stopping.finished(record)
         return effects
 
     def _evaluated(self, evaluator: str, time_s: float, record: Evaluated, now: float) -> list[Effect]:
         incarnation = self.members[evaluator].incarnation
         effects = self.evaluations.measured(time_s - self.starting.began_s, record, incarnation)
         if record.final:
-            reason = self.stopping.reason or f"the model is final at update {record.version}"
-            return effects + self._end("completed", reason, now)
+            self.stopping.final_version = record.version
+            return effects + self._end_if_measured(now)
         if self.phase is Phase.RUNNING:
             return effects + self.stopping.measured(record)
         self.progress_at_s = now
         return effects
+
+    def _measured_own(self, worker: str, record: Clients, now: float) -> list[Effect]:
+        if worker not in self.stopping.measuring or self.phase is not Phase.FINISHING:
+            return []
+        self.progress_at_s = now
+        self.stopping.measured_own(worker, record)
+        return self._end_if_measured(now)
+
+    def _end_if_measured(self, now: float) -> list[Effect]:
+        if not self.stopping.is_measured:
+            return []
+        reason = self.stopping.reason or f"the model is final at update {self.stopping.final_version}"
+        return self._end("completed", reason, now)
 
     def _woken(self, token: str, load: float, now: float) -> list[Effect]:
         if token == "join" and self.phase is Phase.LAUNCHED:
@@ -330,6 +346,7 @@ class Controller:
         effects = self.members.become(name, State.DIED, reason)
         member.peer = ""
         effects += self._failed(member)
+        self.stopping.measuring.discard(name)
         if self.phase in TRAINING:
             effects += self.injector.exited(name, now)
             if self.plan.on_failure == "restart" and member.state is State.DIED and not recurs:
@@ -339,7 +356,7 @@ class Controller:
         why = self.health.why_over_without(member, reason, recurs=recurs)
         if why and (member.plan.is_vital or self.phase in (Phase.LAUNCHED, Phase.RUNNING)):
             effects += self._end("failed", why, now)
-        return effects + self._start(now)
+        return effects + self._start(now) + self._end_if_measured(now)
 
     def _failed(self, member: Member) -> list[Effect]:
         """Report a failed worker to the server; with an oracle alone."""
@@ -356,7 +373,7 @@ class Controller:
         effects = [effect for member in back for effect in self.members.become(member.plan.node, State.RUNNING)]
         for member in failed:
             effects += self._unresponsive(member, now)
-        return effects
+        return effects + self._end_if_measured(now)
 
     def _unresponsive(self, member: Member, now: float) -> list[Effect]:
         name, reason = member.plan.node, f"no sign of life for {MISSED_MAX * self.plan.check_s:g} s"

@@ -4,9 +4,9 @@ import math
 from collections import deque
 from statistics import fmean
 
-from edgebed.core.plan import Plan
-from edgebed.core.records import Evaluated
-from edgebed.roles.control.members import Members
+from edgebed.core.plan import Plan, WorkerPlan
+from edgebed.core.records import Clients, Evaluated, Finished
+from edgebed.roles.control.members import Members, State
 from edgebed.roles.control.name import NAME
 from edgebed.roles.events import Effect
 from edgebed.wire import messages
@@ -24,6 +24,10 @@ class Stopping:
         """Last values of the measure, whose mean may end the training; of a resumed trial, since it was resumed."""
         self.version = -1
         """Version that was evaluated last."""
+        self.final_version: int | None = None
+        """Version of the final model, once that has been evaluated."""
+        self.measuring = {each.node for each in plan.workers() if each.by_client}
+        """Workers that are still to measure their own final models."""
 
     def measured(self, record: Evaluated) -> list[Effect]:
         """Stop training if that was the level to be reached."""
@@ -44,10 +48,26 @@ class Stopping:
         """Stop training as its time has passed."""
         return self._stop(f"{self.plan.stop_time_s:g} s have passed")
 
-    def finished(self, reason: str) -> list[Effect]:
-        """Have the model evaluated that is final for that reason."""
-        self.reason = reason
-        return self.members.send("evaluator", messages.Finish(sender=NAME, reason=reason))
+    def finished(self, record: Finished) -> list[Effect]:
+        """Have the final model evaluated, and those that workers have of their own."""
+        self.reason = record.reason
+        self.measuring = {name for name in self.measuring if self.members[name].state is State.RUNNING}
+        finish = messages.Finish(sender=NAME, reason=record.reason, version=record.version)
+        return [effect for name in ("evaluator", *sorted(self.measuring)) for effect in self.members.send(name, finish)]
+
+    def measured_own(self, worker: str, record: Clients) -> None:
+        """Note that a worker has measured its own final model on some of its clients."""
+        plan = self.members[worker].plan
+        assert isinstance(plan, WorkerPlan)
+        assert plan.by_client
+        if record.final and record.clients[-1:] in ((), plan.by_client.clients[-1:]):
+            self.measuring.discard(worker)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether everything that is final has been measured, but by those who are away."""
+        there = (name for name in self.measuring if self.members[name].state is State.RUNNING)
+        return self.final_version is not None and not any(there)
 
     def _stop(self, reason: str) -> list[Effect]:
         self.reason = self.reason or reason

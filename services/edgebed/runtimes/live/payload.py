@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.measures.task import TRAIN
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import NodePlan, WorkerPlan
 from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint
 from edgebed.learning.beginning import Beginning
+from edgebed.learning.data_sets.examples import Examples
 from edgebed.planning.planning import PlannedTrial
 from edgebed.roles.control.admission import NodeInputs
 from edgebed.wire.tensors import encode_dense
@@ -36,13 +37,9 @@ def payload_of(
                 arrays["state"] = backup.joined()
             elif state is not None:
                 arrays["state"] = state
-        elif node.role == "evaluator":
-            parts = planned.measured
-            if planned.clients and planned.clients.own is not None:
-                parts[TRAIN] = planned.clients.own
-            arrays = {name: each for which, part in parts.items() for name, each in part.named(which).items()}
         else:
-            arrays = planned.examples(node).named(TRAIN)
+            parts = _evaluators(planned) if node.role == "evaluator" else _workers(planned, node)
+            arrays = {name: each for which, part in parts.items() for name, each in part.named(which).items()}
         if (constants := beginning.constants(node)).size:
             arrays["constants"] = constants
         encoded = [encode_dense(name, np.ascontiguousarray(array)) for name, array in arrays.items()]
@@ -53,6 +50,20 @@ def payload_of(
         return NodeInputs(tensors, frames, version, backup.step, backup.parts)
 
     return payload
+
+
+def _evaluators(planned: PlannedTrial) -> dict[str, Examples]:
+    """The parts of the data that the evaluator has: what is held out, and what it fine-tunes on."""
+    own = planned.clients.own if planned.clients and planned.plan.evaluator.by_client else None
+    return planned.measured if own is None else planned.measured | {TRAIN: own}
+
+
+def _workers(planned: PlannedTrial, node: NodePlan) -> dict[str, Examples]:
+    """The parts that any other node has: what it trains on, and what it measures a model of its own on."""
+    parts = {TRAIN: planned.examples(node)}
+    if isinstance(node, WorkerPlan) and node.by_client:
+        parts[node.by_client.part] = planned.examples_of(node.by_client)
+    return parts
 
 
 def backups_of(checkpoints: CheckpointStore) -> Callable[[int], NodeInputs | None]:

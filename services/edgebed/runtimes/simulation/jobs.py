@@ -45,10 +45,10 @@ def jobs_of(planned: PlannedTrial, beginning: Beginning, device: str = "cpu") ->
         def network() -> Network | Part:
             return tested if node.role == "evaluator" else Part(planned.parts[name])
 
-        def clients(network: Network) -> ClientNetwork:
+        def clients(_: Network | Part) -> ClientNetwork:
             assert planned.clients is not None
             found = planned.clients
-            return ClientNetwork(network, found.plan, node.seed, found.measured, found.own)
+            return ClientNetwork(tested, found.plan, node.seed, found.measured, found.own)
 
         examples = functools.partial(planned.examples, node)
         work = work_of(node, examples, beginning.constants(node), network, clients, device=device)

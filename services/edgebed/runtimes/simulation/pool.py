@@ -241,12 +241,14 @@ class Pool:
         """Whether there is a batch that can be sent to a child that is busy, and may itself be sending; one is left."""
         return len(self.waiting) >= 2 * BATCH and not any(is_large(self.jobs[ticket][1]) for _, ticket in self.waiting)
 
-    def _entry(self, ticket: int) -> tuple[int, str, Job, int, int | None]:
-        """A job as it is sent to a child: with the slots of its model and of its result."""
+    def _entry(self, ticket: int) -> tuple[int, str, Job, int | None, int | None]:
+        """A job as it is sent to a child: with the slots of its model, unless it has that itself, and of its result."""
         node, job = self.jobs[ticket]
         assert isinstance(job, GradientJob | ScoreJob | ClientsJob)
         slot = self.arena.slot_of(job.theta)
-        assert slot is not None, "a job's model lies in the arena"
+        if slot is None:
+            assert isinstance(job, ClientsJob), "a job's model lies in the arena"
+            return ticket, node, job, None, None
         output = None
         if isinstance(job, GradientJob):
             array = self.outputs[ticket] = self.arena.empty()
@@ -296,9 +298,9 @@ def _close(connections: list[Connection]) -> None:
 
 def is_large(job: Job) -> bool:
     """Whether the job itself might fill a pipe; a model lies in the arena and does not count."""
-    return isinstance(job, GradientJob) and (
-        job.memory is not None or sum(each.nbytes for each in job.batches) > SMALL_BYTES
-    )
+    if isinstance(job, GradientJob):
+        return job.memory is not None or sum(each.nbytes for each in job.batches) > SMALL_BYTES
+    return isinstance(job, ClientsJob)  # with a worker's own model
 
 
 def _serve(connection: Connection, run: Run, arena: Arena, others: list[Connection]) -> None:
@@ -315,7 +317,10 @@ def _work(connection: Connection, run: Run, arena: Arena) -> None:
     while True:
         batch = connection.recv()
         results = in_step(
-            [run(node, msgspec.structs.replace(job, theta=arena.view(slot))) for _, node, job, slot, _ in batch]
+            [
+                run(node, job if slot is None else msgspec.structs.replace(job, theta=arena.view(slot)))
+                for _, node, job, slot, _ in batch
+            ]
         )
         connection.send(
             [

@@ -74,7 +74,7 @@ AGAIN_S = 1.0
 """Virtual time until a result that was given up is asked for again: its node is told to end before."""
 PATIENCE_S = 1.0
 """Time within which two signals are one: a terminal and a program between may both send it."""
-REPORTED = (records.Update, records.Step, records.Evaluated, records.Finished)
+REPORTED = (records.Update, records.Step, records.Evaluated, records.Clients, records.Finished)
 """Kinds of records that the controller hears of."""
 
 

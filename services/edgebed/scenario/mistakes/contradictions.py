@@ -5,16 +5,17 @@ a shortened run does, they are a warning, and the run's verdict says what became
 only what certainly cannot be, whatever the runtime and whatever chance draws.
 """
 
+import math
 import operator
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from edgebed.algorithms.registry import applied_together
+from edgebed.algorithms.registry import applied_together, has_own_models
 from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
 from edgebed.core.measures.clients import WHOSE
+from edgebed.core.measures.trial import MEASURES, OF_TASK
 from edgebed.core.plan import FaultPlan
 from edgebed.core.units import format_duration
-from edgebed.learning.objectives.registry import declared
 from edgebed.scenario.faults.registry import name_of, plan_faults
 from edgebed.scenario.faults.settings.entry import FaultSection
 from edgebed.scenario.faults.settings.targets import Some, groups_of
@@ -40,6 +41,7 @@ class Contradiction(NamedTuple):
 def contradictions(trial: "TrialSection", seed: int) -> Iterator[Contradiction]:
     """Yield everything in a trial that contradicts itself."""
     yield from _evaluations(trial.evaluation, trial.stop)
+    yield from _own_models(trial)
     yield from _expectations(trial, _last_update(trial))
     faults = _faults_by_entry(trial, seed)
     yield from _unmeasured(trial, faults)
@@ -105,9 +107,42 @@ _POSSIBLE: dict[str, Callable[[_Range, float], bool]] = {
 }
 
 
+def _own_models(trial: "TrialSection") -> Iterator[Contradiction]:
+    """What cannot be where workers train alone: the server's model is never trained, and each of theirs has clients."""
+    parts = {kind: trial.method.parts[kind].name for kind in ("compression", "downlink") if kind in trial.method.parts}
+    if not has_own_models(trial.method):
+        if "nothing" in parts.values():
+            message = "with `nothing` no update or model arrives, and nobody learns; it goes with local_work: alone"
+            yield Contradiction((("method",),), message)
+        return
+    alone, by_client = "each worker keeps a model of its own", trial.evaluation.by_client
+    if parts != {"compression": "nothing", "downlink": "nothing"}:
+        message = f"{alone}, so that what travels is of no use; write compression: nothing and downlink: nothing"
+        yield Contradiction((("method",),), message)
+    if trial.task.split.kind != "by-client":
+        message = f"{alone}, which is measured on its clients; write split: by-client, with data that says whose it is"
+        yield Contradiction((("task", "split"), ("method",)), message)
+    if by_client is None:
+        message = f"{alone}, and nobody would measure them; add evaluation: {{ by_client: final }}"
+        yield Contradiction((("method",), ("evaluation",)), message)
+    elif by_client.every and by_client.every.time_s:
+        message = f"{alone}, and measures it at updates of the trial; write a number of updates, or final"
+        yield Contradiction((("evaluation", "by_client", "every"), ("method",)), message)
+    if level := trial.stop.level:
+        message = (
+            f"{alone}, and the server's, which is never trained, comes to no {level.measure}; end by updates or time"
+        )
+        yield Contradiction((("stop", level.measure), ("method",)), message)
+    for measure in trial.expect.bounds:
+        of, _, name = measure.partition("_")
+        if of in OF_TASK and measure not in MEASURES:
+            message = f"{alone}, and the server's is never trained; expect client_mean_{name} instead"
+            yield Contradiction((("expect", measure), ("method",)), message)
+
+
 def _expectations(trial: "TrialSection", last_update: int | None) -> Iterator[Contradiction]:
     """Bounds that no trial which ends like this can meet."""
-    ranges = _ranges(trial.stop, last_update, "best" if trial.task.validation is None else "validated")
+    ranges = _ranges(trial, last_update, "best" if trial.task.validation is None else "validated")
     for measure, bound in trial.expect.bounds.items():
         found = ranges.get(measure)
         if found and not _POSSIBLE[bound.comparison](found, bound.value):
@@ -116,12 +151,12 @@ def _expectations(trial: "TrialSection", last_update: int | None) -> Iterator[Co
             yield Contradiction((("expect", measure), limits), message)
 
 
-def _ranges(stop: "StopSection", last_update: int | None, reached: str) -> dict[str, _Range]:
+def _ranges(trial: "TrialSection", last_update: int | None, reached: str) -> dict[str, _Range]:
     """Return the ranges of what `stop` limits. A lower limit is certain where nothing else ends the trial.
 
     `reached`: which of a measure's numbers is on the part of the data that stopping looks at.
     """
-    ranges = {}
+    ranges, stop = {}, trial.stop
     level = stop.level
     alone = [stop.updates, stop.time, level].count(None) == 2
     if stop.updates is not None and last_update is not None:
@@ -129,9 +164,12 @@ def _ranges(stop: "StopSection", last_update: int | None, reached: str) -> dict[
         ranges["updates"] = _Range(stop.updates if alone else 0, last_update, "updates", reason)
     if stop.time is not None:
         ranges["time_s"] = _Range(0.0, stop.time, "time", f"the trial ends at {format_duration(stop.time)}")
-    if level and alone and declared([level.measure])[0].unit == "share":
-        reason = f"the trial goes on until the {level.measure} is {level.value:g}"
-        ranges[f"{reached}_{level.measure}"] = _Range(level.value, 1.0, level.measure, reason)
+    if level and alone:
+        measure = next(each for each in trial.measures if each.name == level.measure)
+        reason = f"the trial goes on until the {measure.words} is {level.value:g}"
+        ends = (level.value, 1.0 if measure.is_share else math.inf)
+        ends = ends if measure.better == "more" else (0.0 if measure.is_share else -math.inf, level.value)
+        ranges[f"{reached}_{level.measure}"] = _Range(*ends, stop.level_key, reason)
     return ranges
 
 

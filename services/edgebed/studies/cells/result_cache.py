@@ -18,11 +18,11 @@ from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
-from edgebed.learning.objectives.registry import declared
+from edgebed.learning.objectives.classification import Classification
 from edgebed.running.run import own_code
 from edgebed.studies.cells.cells import CellRun, CellSpecs
 from edgebed.studies.json_lines import read_lines, write_lines
-from edgebed.studies.trial_result import PASSED, Columns, FinishedTrial, columns_of, evaluations_of
+from edgebed.studies.trial_result import Columns, FinishedTrial, columns_of, evaluations_of
 
 FILE = "runs.jsonl"
 
@@ -214,7 +214,8 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     if cached.batches is None:
         del line["batches"]
     of_task = {f"{of}_{name}": value for of in OF_TASK for name, value in line["summary"].pop(of).items()}
-    del line["summary"]["measures"]
+    if cached.summary.measures == Classification.measures:
+        del line["summary"]["measures"]
     parts = (line["summary"], of_task, *(line["summary"].pop(name) or {} for name in PARTS))
     line["summary"] = {
         name: value for part in parts for name, value in part.items() if name not in EMPTY or value != EMPTY[name]
@@ -279,8 +280,7 @@ def _run(line: bytes) -> CachedRun:
         for of in OF_TASK:
             told = [name for name in summary if name.startswith(f"{of}_") and name not in MEASURES]
             summary[of] = {name.removeprefix(f"{of}_"): summary.pop(name) for name in told}
-        columns = found.get("evaluations") or {}
-        summary["measures"] = msgspec.to_builtins(declared(sorted(columns.keys() - {*PASSED})))
+        summary["measures"] = summary.get("measures") or msgspec.to_builtins(Classification.measures)
         family = "shards" if "steps_min" in summary else "server"
         names = PARTS[family].__struct_fields__
         found["summary"] = (summary := EMPTY | summary) | {family: {name: summary[name] for name in names}}
@@ -289,5 +289,5 @@ def _run(line: bytes) -> CachedRun:
     count = max(map(len, columns.values()))
     columns |= {name: _gone_on(columns[name], count) for name in EVEN_COLUMNS if name in columns}
     cached = msgspec.structs.replace(cached, evaluations=columns)
-    evaluations_of(cached.evaluations)  # EdgebedError where its columns do not fit each other
+    evaluations_of(cached.evaluations, cached.summary.measures)  # EdgebedError where its columns do not fit each other
     return cached

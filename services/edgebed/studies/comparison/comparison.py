@@ -216,7 +216,7 @@ def compare_arms(
     arms = gathered.arms
     base = _baseline(arms, baseline)
     headline = next(iter(base.members.values())).trial.series.evaluations.headline
-    if to is not None and headline.unit == "share" and not 0 < to <= 1:
+    if to is not None and headline.is_share and not 0 < to <= 1:
         raise ScenarioError(
             f"--to: {to:g} is not above 0 and at most 1; give the {headline.words}, e.g. 0.97, or 97% in a shell."
         )

@@ -15,12 +15,11 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
 from edgebed.core.package import SHIPPED
 from edgebed.core.units import parse_rate
-from edgebed.learning.objectives.registry import class_of
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.scenario.load import SWEEP, load_scenario, written_trial
 from edgebed.scenario.schema import Scenario
 from edgebed.scenario.shipped import scenario_file
-from edgebed.scenario.sweep_section import value_text
+from edgebed.scenario.sweep_section import SweepSection, value_text
 from edgebed.studies.cells.cells import CellRun, CellSpecs
 from edgebed.studies.measures import part_of
 from edgebed.studies.papers.paper import Cell
@@ -70,13 +69,17 @@ class SweepPlan:
     axes: tuple[Axis, ...]
     methods: tuple[str, ...]
     seeds: int
-    level: Level
-    """Where each run ends, and what everything is counted to."""
+    section: SweepSection
+
+    @property
+    def level(self) -> Level:
+        """Where each run ends, and what everything is counted to."""
+        return self.section.required_level
 
     @property
     def measure(self) -> TaskMeasure:
         """The measure of the task that is to reach a value."""
-        measures = class_of(self.scenario.trials[self.methods[0]].task.objective.name).measures
+        measures = self.scenario.trials[self.methods[0]].measures
         return next(each for each in measures if each.name == self.level.measure)
 
     @property
@@ -108,10 +111,10 @@ class SweepPlan:
     def sets_of(self, point: Point) -> tuple[str, ...]:
         """The options that make the point's trial of the scenario, whose own trials may end at another measure."""
         values = (f"{axis.key}={value}" for axis, value in zip(self.axes, point.values, strict=True))
-        own = dict.fromkeys(trial.stop.level.measure for trial in self.scenario.trials.values() if trial.stop.level)
-        away = (f"stop.{measure}=null" for measure in own if measure != self.level.measure)
-        level = f"stop.{self.level.measure}={self.level.value!r}", f"stop.window={self.level.window}"
-        return (*values, *away, *level)
+        level = self.section.level_values
+        own = {key: None for trial in self.scenario.trials.values() for key in trial.stop.level_values}
+        away = (f"stop.{key}=null" for key in own if key not in level)
+        return (*values, *away, *(f"stop.{key}={value}" for key, value in level.items()))
 
     def planned(self) -> Iterator[tuple[Point, PlannedTrial]]:
         """Each point's trial with the times that the scenario has; ScenarioError where one cannot be run."""
@@ -155,7 +158,7 @@ def read_points(path: Path, sets: Sequence[str] = ()) -> SweepPlan:
         axes=axes_of({key: [value_text(value) for value in values] for key, values in section.over.items()}),
         methods=tuple(section.methods or scenario.trials),
         seeds=section.seeds,
-        level=section.required_level,
+        section=section,
     )
 
 

@@ -144,8 +144,8 @@ class SweepResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def level_text(self) -> str:
         """What is to be reached, in words, with over how many evaluations the mean is."""
-        words = self.measure.words_on(self.selects_by)
-        return f"{self.measure.text(self.value)} {words}{mean_of_text(self.window)}"
+        on = "" if self.selects_by == TEST else f" on the {self.selects_by} part"
+        return f"{self.measure.level_told(self.value)}{on}{mean_of_text(self.window)}"
 
 
 def evaluate_sweep(

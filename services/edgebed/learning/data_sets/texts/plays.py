@@ -5,6 +5,7 @@ a colon begins a speech, and an empty line ends it. Plays are not told apart: `F
 """
 
 import bz2
+import difflib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,12 +28,16 @@ class Config(Shares):
     """Characters of a window."""
     min_characters: int = 2000
     """Characters that a speaker has at least; who says less is left out."""
+    speakers: list[str] | None = None
+    """Speakers whose words are wanted, such as those of one play; None: all speakers."""
 
     def __post_init__(self) -> None:
         """ValueError where a setting is impossible."""
         super().__post_init__()
         if self.length < 1:
             raise ValueError(f"length: {self.length} is below 1")
+        if self.speakers is not None and not self.speakers:
+            raise ValueError("speakers: nobody; name one at least, or leave it out for all")
 
 
 @cache
@@ -57,12 +62,18 @@ def speeches() -> dict[str, str]:
 
 
 def load(config: Config) -> DataSet:
-    """Return the windows of all speakers who say enough."""
+    """Return the windows of the speakers who are wanted and say enough; ScenarioError where there is none."""
     number = np.zeros(128, np.int64)
     number[[ord(each) for each in vocabulary()]] = np.arange(len(vocabulary()))
     said = {speaker: words for speaker, words in speeches().items() if len(words) >= config.min_characters}
     if not said:
         longest = max(map(len, speeches().values()))
         raise ScenarioError(f"min_characters: no speaker has {config.min_characters:,}; the most is {longest:,}")
+    if missing := [each for each in config.speakers or () if each not in said]:
+        close = difflib.get_close_matches(missing[0].upper(), said, 1)
+        hint = f"; is it '{close[0]}'?" if close else ""
+        enough = f"{len(said)} speakers who say {config.min_characters:,} characters or more"
+        raise ScenarioError(f"speakers: '{missing[0]}' is none of the {enough}{hint}")
+    said = {speaker: words for speaker, words in said.items() if config.speakers is None or speaker in config.speakers}
     texts = [(speaker, number[np.frombuffer(words.encode("ascii"), np.uint8)]) for speaker, words in said.items()]
     return in_windows(texts, config.length, config, len(vocabulary()))
