@@ -25,7 +25,6 @@ from typing import IO, Any, TypedDict
 
 import msgspec
 
-from edgebed.algorithms.registry import check_recorded
 from edgebed.core.disk import make_folder, replacing, sync_folder
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError, unwritten
 from edgebed.core.host import facts
@@ -116,14 +115,12 @@ class TrialFolder:
         """The trial's plan; EdgebedError where the file is missing or broken, or its plan of another form."""
         written = read_json(self.plan, dict[str, Any], "a plan")
         try:
-            plan = load_plan(written)
-            check_recorded(plan)
-        except (ValueError, RecursionError) as error:
+            return load_plan(written)
+        except (msgspec.ValidationError, RecursionError) as error:
             raise EdgebedError(
                 f"{self.plan}: not readable as a plan: {error}; it is damaged, or another edgebed's: run its scenario "
                 "anew"
             ) from error
-        return plan
 
     def backup(self, step: int) -> Path:
         """Path of the backup of all shards after so many steps."""

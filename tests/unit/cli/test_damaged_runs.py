@@ -11,6 +11,8 @@ import pytest
 from command_line import command_line
 from finished_runs import RISING, finished_run
 
+from edgebed.algorithms.registry import batches_a_push
+from edgebed.core.errors import ScenarioError
 from edgebed.core.package import fingerprint
 from edgebed.journal.run_folder import RunFolder
 
@@ -119,20 +121,6 @@ PLANS = {
         with_file("asgd/plan.json", b'{"scenario":"x","trial":"x","question":"","seed":1,"nodes":[{}]}'),
         "plan.json: not readable as a plan: ",
     ),
-    "a part that nobody knows": (
-        with_plan("common", "method", "parts", "local_work", "name", value="sleep"),
-        "plan.json: not readable as a plan: the local_work 'sleep' is unknown",
-    ),
-    "a setting that its part refuses": (
-        with_plan("common", "method", "parts", "aggregation", "settings", "learning_rate", value=-1.0),
-        "plan.json: not readable as a plan: learning_rate: -1.0 is not above 0",
-    ),
-    "a method without parts": (
-        with_plan("common", "method", "parts", value={}), "plan.json: not readable as a plan: a method of no parts"
-    ),
-    "a shard of a method that has none": (
-        with_plan("classes", 0, "shard", value={}), "plan.json: not readable as a plan: server has a shard"
-    ),
     "a link that loses less than nothing": (
         with_plan("classes", 0, "link", "loss", value=-0.5),
         "plan.json: not readable as a plan: Expected `float` >= 0.0 - at `$.link.loss`",
@@ -173,6 +161,24 @@ def test_a_damaged_run_is_an_error_that_names_the_file(edgebed, run, command, da
     error = next(line for line in printed.splitlines() if line.startswith("error: "))
     assert place in error
     assert len(error.partition(place)[2]) > 10
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "cause"),
+    [
+        (("local_work", "name"), "sleep", "local_work 'sleep' is unknown; allowed: gradient-step, "),
+        (("local_work",), {"name": "local-steps", "settings": {"epochs": -1.0}}, "'local-steps': epochs: -1 is not"),
+        ((), {"compression": {"name": "none"}}, "the method asgd has no local_work, only compression"),
+    ],
+)
+def test_a_method_that_nobody_knows_is_told(edgebed, run, keys, value, cause):
+    """By whoever would reckon with it."""
+    with_plan("common", "method", "parts", *keys, value=value)(run)
+    with pytest.raises(ScenarioError) as caught:
+        batches_a_push(run.trial("asgd").read_plan().workers()[0])
+    assert cause in str(caught.value)
+    for command in READERS:
+        assert "Traceback" not in edgebed(*command.split(), "pair")[1]
 
 
 @pytest.mark.parametrize("command", ["events", "watch"])
