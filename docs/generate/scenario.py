@@ -73,7 +73,7 @@ def markdown() -> str:
     common = {key: every[key] for key in (*Triggered.model_fields, "name")}
 
     def sections(*keys: str) -> str:
-        return "\n".join(_section(key, trial["properties"][key], definitions) for key in keys)
+        return "\n".join(_section(key, _at(key, trial), definitions) for key in keys)
 
     return render(
         "scenario.md", units=units, link=link, framing=framing, trace=trace, csv_header=HEADER_FORM,
@@ -82,6 +82,16 @@ def markdown() -> str:
         common=_table(common, ()), some=_section_table(definitions["Some"]), faults=_faults(definitions, common),
         sweep=_schema_of(SweepSection), presets=_presets, parts=_parts(),
     )  # fmt: skip
+
+
+def _at(key: str, trial: JsonSchema) -> JsonSchema:
+    """Return what is declared of a key, e.g. `evaluation.by_client`."""
+    *outer, last = key.split(".")
+    section = trial
+    for name in outer:
+        section = _section_of(section["properties"][name], trial["$defs"])
+    found: JsonSchema = section["properties"][last]
+    return found
 
 
 def _section(key: str, schema: JsonSchema, definitions: Mapping[str, JsonSchema]) -> str:

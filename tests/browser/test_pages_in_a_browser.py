@@ -278,7 +278,7 @@ def test_the_page_of_all_runs_can_be_sorted_and_searched(open_page: Open) -> Non
     assert names() == sorted(every)
     tab.get_by_role("button", name="run", exact=True).click()
     assert names() == sorted(every, reverse=True)
-    tab.get_by_role("button", name="best", exact=True).click()
+    tab.get_by_role("button", name="best accuracy", exact=True).click()
     places = tab.evaluate("[...document.querySelectorAll('tbody tr')].map(row => row.cells[3].dataset.order ?? 'x')")
     known = [float(place) for place in places if place != "x"]
     assert known == sorted(known)

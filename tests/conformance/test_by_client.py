@@ -159,6 +159,30 @@ def test_what_does_not_fit_is_refused(by_client: object, problem: str) -> None:
 
 
 @pytest.mark.simulation
+@pytest.mark.parametrize("method", ["fedavg", "local-only"])
+def test_settings_are_chosen_client_by_client_on_the_validation_part(method: str) -> None:
+    """Which the scenario asks for: a part of each client's training examples; of a model of all, or of a worker's."""
+    task = SCENARIO["task"] | {"validation": "20%", "split": "by-client"}
+    by_client = {"every": "10 updates", "part": "validation"}
+    path = scenario(task=task, method=method, evaluation={"every": "5 updates", "by_client": by_client}, expect={})
+    trial = run_quickly(path, runtime="simulation", runs_dir=path.parent / "runs").trials[method]
+
+    assert trial.summary.clients is not None
+    assert trial.summary.clients.part == "validation"
+    assert (trial.summary.clients.clients, trial.summary.clients.unseen) == (4, 0)
+    assert sum(trial.plan.by_client.sizes) == trial.plan.evaluator.num_validation
+
+
+@pytest.mark.simulation
+def test_a_validation_part_that_is_not_there_cannot_be_asked_for() -> None:
+    """Though the test part says whose its examples are."""
+    with pytest.raises(ScenarioError, match=r"or of the training part and task\.validation"):
+        run_of(
+            scenario(evaluation={"every": "5 updates", "by_client": {"part": "validation"}}, expect={}), "simulation"
+        )
+
+
+@pytest.mark.simulation
 def test_data_without_clients_is_refused() -> None:
     """There is nobody to measure."""
     nobodys = SCENARIO["task"] | {"data": {"name": "people_of_mine:table", "whose": False}}

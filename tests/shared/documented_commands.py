@@ -26,6 +26,8 @@ PAGES = [
     "docs/studies.md",
 ]
 """Pages that are followed in an empty folder: some with live runs."""
+FINE_TUNING = ["docs/fine-tuning.md"]
+"""A page that is followed in an empty folder, and whose figures are compared with what is said then."""
 CONTAINERS = ["docs/containers.md"]
 """`scripts/check-docs --docker` follows it, after README.md and in the same checkout."""
 ELSEWHERE = {

@@ -26,7 +26,8 @@ RISING = (0.1, 0.9, 0.95, 0.98)
 def finished_run(root, accuracies, *, seed=1, sets=(), scenario=SCENARIO, outcome="completed", loss=1.0, **manifest):
     """A run whose trials measured `accuracies[trial]` after 0, 100, ... updates.
 
-    A push of ASGD has 100 bytes, any other 10. `accuracies` may leave out trials, which then did not
+    Of another task than a classification, each is a pair of all that was measured on the test and on the validation
+    part. A push of ASGD has 100 bytes, any other 10. `accuracies` may leave out trials, which then did not
     begin; `manifest` are further options of `write_manifest`.
     """
     loaded = load_scenario(scenario, [f"seed={seed}", *sets])
@@ -56,7 +57,11 @@ def write_journal(path, accuracies, push_bytes, runtime="simulation", outcome="c
                     worker="edge-0", incarnation=0, step=version - 1, version=version, base=version - 1, staleness=0,
                     entries=push_bytes // 4, bits=8 * push_bytes, bytes=push_bytes, loss=loss, sent=30,
                 ))  # fmt: skip
-            evaluated = evaluation(version=100 * place, accuracy=accuracy, loss=0.1, final=is_final)
+            evaluated = (
+                records.Evaluated(100 * place, *accuracy, final=is_final)
+                if isinstance(accuracy, tuple)
+                else evaluation(version=100 * place, accuracy=accuracy, loss=0.1, final=is_final)
+            )
             journal.write(float(place), "evaluator", evaluated)
         updates = 100 * (len(accuracies) - 1)
         if outcome == "completed":

@@ -12,10 +12,15 @@ FOLDER = Path(__file__).parents[2] / "scenarios/tasks"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 SHORT = {
     "har": ("stop.updates=210", "expect.best_accuracy='>= 0.6'"),
+    "har-methods": (
+        "stop.updates=105", "variants.adacomp.stop.updates=800", "variants.pooled.stop.updates=800",
+        "expect.client_mean_accuracy='>= 0.5'",
+    ),
     "heart": (),
+    "heart-methods": (),
     "parkinsons": ("stop.updates=210", "expect.best_mae='<= 8.7'"),
     "plays": ("stop.updates=50", "expect.best_perplexity='<= 24'"),
-}
+}  # fmt: skip
 """What makes each short enough for a test: better than who always says the most frequent, or the mean."""
 
 pytestmark = pytest.mark.slow

@@ -252,18 +252,20 @@ def _write_indexes(folders: "Sequence[RunFolder]") -> None:
 
 def _runs_grid(rows: "Sequence[RunOverview]") -> "Grid":
     """One line a run."""
-    from edgebed.core.quantities import UNMEASURED, local_text
+    from edgebed.core.quantities import local_text
+    from edgebed.journal.overview import best_column
     from edgebed.reports.writing.page import Grid
 
-    head = ("run", "started", "runtime", "trials", "changed", "note", "best", "size", "result")
+    best, bests = best_column(rows)
+    head = ("run", "started", "runtime", "trials", "changed", "note", best, "size", "result")
     cells = [
         (
             row.name, local_text(row.started), row.runtime, ", ".join(row.trials), ", ".join(row.changed),
-            _short(row.note), row.best.best_text if row.best else UNMEASURED, bytes_text(row.disk_bytes), row.badge,
+            _short(row.note), told, bytes_text(row.disk_bytes), row.badge,
         )
-        for row in rows
+        for row, told in zip(rows, bests, strict=True)
     ]  # fmt: skip
-    given_up = ("trials", "runtime", "started", "size", "best")
+    given_up = ("trials", "runtime", "started", "size", best)
     cut = "changed" if any(row.changed for row in rows) else "trials"
     return Grid(head, cells, dispensable=given_up, flexible=cut).without_empty_columns()
 

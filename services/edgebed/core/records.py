@@ -196,7 +196,7 @@ class Evaluated(Record):
 
     version: Count
     measured: dict[str, Loss]
-    """The value of each measure of the task, on the test part."""
+    """The value of each measure of the task, on the test part; none where each worker has a model of its own."""
     validation: dict[str, Loss] = msgspec.field(default_factory=dict)
     """The value of each on the validation part; empty: the task has none."""
     final: bool = False

@@ -39,14 +39,14 @@ class TrialFigures(msgspec.Struct, frozen=True, kw_only=True):
         """The best value of the headline."""
         return self.best.get(self.measures[0].name) if self.measures else None
 
-    @property
-    def best_text(self) -> str:
+    def best_text(self, *, is_named: bool) -> str:
         """The best value of the headline, as people read it; with the last model's where that is far from it."""
         if not self.measures:
             return UNMEASURED
         headline, best, final = self.measures[0], self.best_value, self.final.get(self.measures[0].name)
         fell = best is not None and final is not None and headline.has_fallen(best, final)
-        return headline.text(best) + (f", final {headline.text(final)}" if fell else "")
+        text = headline.told(best) if is_named else headline.text(best)
+        return text + (f", final {headline.text(final)}" if fell else "")
 
     @property
     def passed_bytes(self) -> int | None:
@@ -112,6 +112,13 @@ class _Summary(msgspec.Struct, frozen=True, kw_only=True):
     conditions: str = ""
     badge: str = ""
     trials: tuple[TrialFigures, ...] = ()
+
+
+def best_column(runs: Sequence[RunOverview]) -> tuple[str, list[str]]:
+    """The heading and the cells of a column of the best headlines, whose name is in the heading if it is one alone."""
+    found = {run.best.measures[0].words for run in runs if run.best}
+    heading = f"best {found.pop()}" if len(found) == 1 else "best"
+    return heading, [run.best.best_text(is_named=heading == "best") if run.best else UNMEASURED for run in runs]
 
 
 def overview_of(folder: RunFolder) -> RunOverview:

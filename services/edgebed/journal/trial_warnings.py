@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import count_text, seconds_text
+from edgebed.core.quantities import count_text, first_text, seconds_text
 from edgebed.core.records import Node
 from edgebed.journal.accounts.seen_pushes import AFTER_THE_END
 from edgebed.journal.accounts.skipped_evaluations import skipped_text
+from edgebed.journal.columns.clients import without_last
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import unasked_losses
 
@@ -71,6 +72,9 @@ def unmeasured(plan: Plan, series: Series) -> Iterator[str]:
     """What was not measured that should be, and why the accounting does not close."""
     if skipped := skipped_text(plan, series):
         yield skipped
+    if series.ran_to_end and (missing := without_last(plan, series.clients)):
+        who = f"{count_text(len(missing), 'client')} ({first_text(missing, LOST_MAX)})"
+        yield f"{who} not measured at the end: their workers were away"
     for problem in series.accounting.problems if series.accounting else ():
         yield f"not every {'step' if series.shards.resumed else 'update'} is accounted for: {problem}"
 

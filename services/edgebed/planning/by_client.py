@@ -39,13 +39,14 @@ def client_parts(
     *,
     by_evaluator: bool = True,
 ) -> ClientParts:
-    """Return the clients of a trial: those with examples in the test part, else in the validation part.
+    """Return the clients of a trial: those with examples in the part asked for, else in test, else in validation.
 
     `trained` are the positions of the training examples that workers have; what fine-tuning uses is among them. Without
     `by_evaluator` each worker measures a model of its own, on clients whose training examples it has. ScenarioError
     where the data knows no clients, or the evaluator would be sent too much.
     """
-    part = next((each for each in (TEST, VALIDATION) if _knows(measured.get(each))), None)
+    wanted = (section.part,) if section.part else (TEST, VALIDATION)
+    part = next((each for each in wanted if _knows(measured.get(each))), None)
     if part is None:
         raise ScenarioError(f"{data.name}: {NO_CLIENTS}")
     found, sizes = _counted(measured[part])

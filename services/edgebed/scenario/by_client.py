@@ -1,6 +1,6 @@
 """What of a trial is measured client by client: the section `evaluation.by_client`."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
 
@@ -36,14 +36,14 @@ class FineTuneSection(Section):
 
 
 class ByClientSection(Section):
-    """The global model, measured on each client's own part of the test set.
-
-    Where that does not say whose its examples are, on each client's own part of the validation part.
-    """
+    """The global model, or with `local-only` each worker's own, measured on each client's own held-out examples."""
 
     every: Every | None = None
     """Interval in updates or time, a multiple of `evaluation.every`; the last model alone if left out, which is
     measured in any case."""
+    part: Literal["test", "validation"] | None = None
+    """Part of the data that these are of: the test part if left out, or the validation part where that does not say
+    whose its examples are. By `validation` you choose settings client by client, as those of `local-only`."""
     fine_tune: FineTuneSection | None = None
     """Local fine-tuning before the measure, on the clients' own training examples, which the evaluator is given."""
 

@@ -40,9 +40,11 @@ class ConfidenceInterval(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def interval(values: Sequence[float], confidence: float = CONFIDENCE) -> ConfidenceInterval:
-    """The mean of one value for each seed, with Student's t interval; ValueError without a value."""
+    """The mean of one value for each seed, with Student's t interval, if all are finite; ValueError without a value."""
     if not len(values):
         raise ValueError("no value to take the mean of")
+    if not all(map(math.isfinite, values)):
+        return ConfidenceInterval(mean=math.nan, seeds=len(values))
     mean = exact_mean([float(value) for value in values])  # equal values have exactly that mean, and no spread
     count = len(values)
     if count == 1:

@@ -9,6 +9,7 @@ import pytest
 from command_line import Command, command_line
 from finished_runs import RISING, SCENARIO, finished_run
 from repository_files import ROOT
+from told_tasks import VERSES, of_perplexity, told_run
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.quantities import RESULTS as TRIAL_RESULTS
@@ -61,13 +62,27 @@ def test_a_list_tells_runs_of_one_scenario_apart(edgebed: Command, root: Path) -
     used = sum(path.lstat().st_blocks * 512 for path in folder.path.rglob("*") if path.is_file())
 
     assert out.split("\n")[0].split() == [
-        "run", "started", "runtime", "trials", "changed", "note", "best", "size", "result",
+        "run", "started", "runtime", "trials", "changed", "note", "best", "accuracy", "size", "result",
     ]  # fmt: skip
     assert "98.00 %" in first
-    assert "seed=2, fleet.edge.count=3  fewer devices  50.00 %" in second
+    assert "seed=2, fleet.edge.count=3 fewer devices 50.00 %" in " ".join(second.split())
     assert (row["changed"], row["note"]) == (["seed=2", "fleet.edge.count=3"], "fewer devices")
     assert (row["best"]["accuracy"], row["disk_bytes"]) == (0.5, used)
     assert used > 0
+
+
+def test_a_list_names_what_each_task_is_told_by(edgebed: Command, root: Path) -> None:
+    """Where runs of several tasks are beside each other; a number alone says nothing then."""
+    over(root)
+    values = [(of_perplexity(each), {}) for each in (9.0, 5.0, 4.0)]
+    verses = told_run(root, VERSES, {"asgd": values, "dgc": values})
+    write_atomically(verses.folder.summary, verses.summary_json())
+    both = " ".join(edgebed("ls")[1].split())
+
+    assert " best size " in both
+    assert " accuracy 98.00 % " in both
+    assert " perplexity 4 " in both
+    assert " best perplexity size " in " ".join(edgebed("ls", "verses")[1].splitlines()[0].split())
 
 
 def test_a_list_is_sorted_as_asked(edgebed: Command, root: Path) -> None:

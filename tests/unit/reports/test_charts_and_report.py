@@ -1,6 +1,7 @@
 """Charts and reports: deterministic, self-contained, escaped, and there for any run that left a folder."""
 
 import base64
+import dataclasses
 import hashlib
 import html
 import html.parser
@@ -15,6 +16,8 @@ from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.reports.run import charts
 from edgebed.reports.run.report import report_page, write_report
+from edgebed.reports.run.text_chart_of_run import headline_chart
+from edgebed.reports.run.trial_measures import most_frequent_label
 from edgebed.reports.writing.figures import INK
 from edgebed.reports.writing.html import to_html
 from edgebed.running.results import Run
@@ -91,17 +94,29 @@ def test_the_most_frequent_class_is_a_level_line_where_it_takes_no_room(sample_r
     """
     series = {"asgd": sample_run.trials["asgd"].series}
     plain, lined = charts.charts_of(series), charts.charts_of(series, most_frequent=[share])
+    label = most_frequent_label("test")
     for name in ("over-time", "over-updates"):
         axes = Figure().add_subplot()
         lined[name].plot(axes)
         levels = [line.get_ydata()[0] for line in axes.get_lines() if line.get_linestyle() == "--"]
         assert levels == ([share] if is_drawn else [])
-        assert (charts.MOST_FREQUENT in lined[name].svg) == is_drawn
-        level = [point.y for point in lined[name].data.points if point.name == charts.MOST_FREQUENT]
+        assert (label in lined[name].svg) == is_drawn
+        level = [point.y for point in lined[name].data.points if point.name == label]
         assert level == ([f"{100 * share:g}"] * 2 if is_drawn else [])
         assert axes.get_ylim()[0] > 0.02
     assert lined["staleness"].svg == plain["staleness"].svg
     assert charts.charts_of({"asgd": Series.empty()}, most_frequent=[share])["over-time"].svg == ""
+
+
+def test_the_most_frequent_class_is_told_to_be_the_test_part_s_beside_validation(sample_run):
+    """What is drawn beside it is another part's."""
+    series = sample_run.trials["asgd"].series
+    measured = {"validation": series.evaluations.measured}
+    validated = dataclasses.replace(series, evaluations=dataclasses.replace(series.evaluations, **measured))
+    chart = charts.charts_of({"asgd": validated}, most_frequent=[0.12])["over-time"]
+
+    assert "most frequent class of the test part" in chart.svg
+    assert "most frequent class of the test part" in headline_chart({"asgd": validated}, [0.9])
 
 
 def test_a_steady_rate_does_not_lie_on_the_frame(sample_run):

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from finished_runs import RISING, finished_run
 from quick_runs import run as run_quietly
+from told_tasks import VERSES, of_perplexity, told_run
 
 import edgebed
 from edgebed.core.errors import EdgebedError
@@ -56,7 +57,7 @@ def test_every_run_writes_the_page_of_all_runs(tmp_path):
     assert plain(line["result"]) == first.summary.badge == "completed, modelled"
     best, final = (100 * of["accuracy"] for of in (first.summary.trials[0].best, first.summary.trials[0].final))
     assert best > final + 5  # which is said, so that nobody takes it for the last model's
-    assert plain(line["best"]) == f"{best:.2f} %, final {final:.2f} %"
+    assert plain(line["best accuracy"]) == f"{best:.2f} %, final {final:.2f} %"
     assert line["question"] == "Is there a page?"
     assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d", plain(line["started (UTC)"]))
     edgebed.run(TINY, runtime="simulation", processes=1, runs_dir=tmp_path)
@@ -77,12 +78,24 @@ def test_several_trials_share_a_line(tmp_path):
     over(finished_run(tmp_path, {"asgd": RISING, "adacomp": (0.1, 0.5, 0.6, 0.7)}))
     (line,) = lines(tmp_path)
 
-    assert plain(line["best"]) == "98.00 % (asgd)"
-    assert spans(line["best"])[0].order == pytest.approx(0.98)
+    assert plain(line["best accuracy"]) == "98.00 % (asgd)"
+    assert spans(line["best accuracy"])[0].order == pytest.approx(0.98)
     assert plain(line["up and down"]) == "12 kB to 39 kB"
     assert spans(line["up and down"])[0].order == 39_000
     assert plain(line["time"]) == "3.00 s"
     assert line["trials"] == "asgd, adacomp"
+
+
+def test_best_values_of_other_tasks_are_told_by_their_names(tmp_path):
+    """In each cell where runs of several are beside each other, and once above where all have the same."""
+    values = [(of_perplexity(each), {}) for each in (9.0, 5.0, 3.875, 5.5)]
+    over(told_run(tmp_path, VERSES, {"asgd": values, "dgc": values[:3]}))
+
+    assert plain(lines(tmp_path)[0]["best perplexity"]) == "3.88, final 5.5 (asgd)"
+    over(finished_run(tmp_path, {"asgd": RISING}))
+    assert {plain(line["best"]) for line in lines(tmp_path)} == {
+        "perplexity 3.88, final 5.5 (asgd)", "accuracy 98.00 %",
+    }  # fmt: skip
 
 
 def test_runs_of_one_scenario_are_told_apart(tmp_path):

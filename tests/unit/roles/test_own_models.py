@@ -10,6 +10,7 @@ from edgebed.core import records
 from edgebed.core.plan import Method, Part
 from edgebed.core.planned.clients import ByClient, together
 from edgebed.roles.control.name import NAME
+from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Compute, Computed, HealthChecked, Journal, NodeExited, Send
 from edgebed.roles.work import ClientsJob, ClientsResult, GradientJob, GradientResult
 from edgebed.roles.worker import Worker
@@ -115,6 +116,16 @@ def test_a_worker_that_has_been_sent_no_model_says_so(make_worker, received):
     ]
 
 
+def test_nothing_is_measured_of_a_model_that_nobody_trains(make_node, received):
+    """The evaluator says when it is there, as of any other, and goes on to the next."""
+    evaluator = Evaluator(make_node("evaluator", "evaluator", method=ALONE, evaluate_every_updates=5))
+    evaluator.handle(received(START), 0.0)
+    journal, send = evaluator.handle(received(*model(0)), 0.0)
+
+    assert journal == Journal(records.Evaluated(version=0, measured={}))
+    assert send.message.at_version == 5
+
+
 @pytest.fixture
 def fleet(make_plan, received):
     """Three workers, two of whom have clients; training is over."""
@@ -130,6 +141,24 @@ def fleet(make_plan, received):
         ("evaluator", 12), ("edge-0", 12), ("edge-1", 12),
     ]  # fmt: skip
     return made
+
+
+def test_a_trial_waits_for_a_worker_that_had_died_and_is_back(make_plan, received):
+    """It has a model of its own again."""
+    plan = make_plan(2)
+    nodes = tuple(
+        msgspec.structs.replace(node, method=ALONE, by_client=by_client(0)) if node.node == "edge-0" else node
+        for node in plan.nodes
+    )
+    fleet = Fleet(msgspec.structs.replace(plan, nodes=nodes), received).start()
+    fleet.do(NodeExited("edge-0", "killed"))
+    fleet.start("edge-0")
+    fleet.report("server", FINISHED)
+    fleet.report("evaluator", evaluation(version=12, accuracy=0.5, loss=1.0, final=True))
+    assert not has_ended(fleet)
+    fleet.report("edge-0", told(0))
+
+    assert has_ended(fleet)
 
 
 def told(*clients, final=True):

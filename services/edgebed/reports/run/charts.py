@@ -18,7 +18,7 @@ from edgebed.core.quantities import number_text, updates_text
 from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.columns.updates import Updates
 from edgebed.journal.series import Floats, Ints, Series
-from edgebed.reports.run.trial_measures import MOST_FREQUENT, headline_of, selects_by, value_range
+from edgebed.reports.run.trial_measures import ValueRange, headline_of, most_frequent_label, selects_by, value_range
 from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, log_axis, percent_axis
 
 RATE_BINS = 40
@@ -64,16 +64,17 @@ def charts_of(
     drawn against the examples instead of the updates.
     """
     examples = {name: (examples_per_update or {}).get(name) for name in trials}
+    part = selects_by(trials.values())
     drawn = {**CHARTS, "over-updates": _over_examples(examples)} if updates_text(examples) else CHARTS
     charts = {name: draw(trials) for name, draw in drawn.items()}
     return {
-        name: with_most_frequent(chart, most_frequent) if name.startswith("over-") else chart
+        name: with_most_frequent(chart, most_frequent, part) if name.startswith("over-") else chart
         for name, chart in charts.items()
     }
 
 
-def with_most_frequent(chart: Chart, shares: Collection[float]) -> Chart:
-    """A chart of shares with a line at the share of each test set's most frequent class.
+def with_most_frequent(chart: Chart, shares: Collection[float], part: str) -> Chart:
+    """A chart of a part's values with a line at the share of each test part's most frequent class.
 
     One below all that is drawn is left out, since it would take the room of the curves.
     """
@@ -83,7 +84,9 @@ def with_most_frequent(chart: Chart, shares: Collection[float]) -> Chart:
         for share in sorted(set(shares)) if axes.has_data() else ():
             ends, (low, high) = axes.get_xlim(), axes.get_ylim()
             if share >= low:
-                axes.plot(ends, (share, share), label=MOST_FREQUENT, color=INK, linestyle="dashed", linewidth=1.0)
+                axes.plot(
+                    ends, (share, share), label=most_frequent_label(part), color=INK, linestyle="dashed", linewidth=1.0
+                )
                 axes.set_xlim(ends)
                 axes.set_ylim(low, max(high, share))
 
@@ -208,11 +211,16 @@ def value_axis(axes: Axes, trials: Iterable[Series]) -> None:
     drawn = [float(value) for line in axes.get_lines() for value in np.asarray(line.get_ydata())]
     shown = value_range(headline, drawn)
     if shown and shown.is_log:
-        axes.set_ylabel(f"{axes.get_ylabel()}\nlogarithmic")
-        axes.set_yscale("log")
-        log_axis(axes.yaxis, shown.low, shown.high, number_text)
+        log_values(axes, shown)
     elif shown and shown.low > np.nanmin(drawn):
         axes.set_ylim(shown.low, shown.high + ROOM_ABOVE * (shown.high - shown.low))
+
+
+def log_values(axes: Axes, shown: ValueRange) -> None:
+    """Make the vertical axis logarithmic, and say so."""
+    axes.set_ylabel(f"{axes.get_ylabel()}\nlogarithmic")
+    axes.set_yscale("log")
+    log_axis(axes.yaxis, shown.low, shown.high, number_text)
 
 
 def bytes_scale(axes: Axes, over: str, low: float, high: float) -> None:

@@ -3,7 +3,12 @@
 from edgebed.core.measures.clients import WHOSE
 from edgebed.running.results import Trial
 
-WHOSE_TEXT = {"client": "as they are", "tuned_client": "fine-tuned", "unseen_client": "never seen in training"}
+WHOSE_TEXT = {
+    "client": "as they are",
+    "chosen_client": "where validation was best",
+    "tuned_client": "fine-tuned",
+    "unseen_client": "never seen in training",
+}
 
 
 def client_line(trial: Trial) -> str:
@@ -17,5 +22,5 @@ def client_line(trial: Trial) -> str:
             prefix = "" if whose == "client" else f"{WHOSE_TEXT[whose]}: "
             mean, worst = headline.text(spread.mean), headline.text(spread.worst_decile)
             texts.append(f"{prefix}mean {mean}, worst decile {worst}")
-    own = ", each with its worker's own model" if summary.own_models else ""
+    own = ", each with its worker's own last model" if summary.own_models else ", of the last model"
     return f"{headline.title} by client ({summary.clients:,}){own}: {'; '.join(texts)}." if texts else ""

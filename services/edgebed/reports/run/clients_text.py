@@ -1,19 +1,23 @@
 """What was measured client by client: in numbers, client for client, and as ordered dots."""
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from edgebed.core.measures.clients import STATISTICS, WHOSE
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import UNMEASURED, count_text
 from edgebed.journal.columns.clients import ClientSummary, Floats, names_of
+from edgebed.reports.run.charts import log_values
 from edgebed.reports.run.clients_line import WHOSE_TEXT
+from edgebed.reports.run.trial_measures import value_range
 from edgebed.reports.writing.figures import MARKERS, PALETTE, Chart, percent_axis
 from edgebed.reports.writing.page import Figures, Grid, Part, Section, legend
 from edgebed.running.results import Trial
+from edgebed.studies.measures import part_of
 
 ROWS_MAX = 1_000
 """Clients in a table; an export has all."""
@@ -28,7 +32,10 @@ def client_parts(trials: Sequence[Trial]) -> Iterator[Part]:
     yield Grid(("trial", "measure", "clients", *map(_heading, STATISTICS)), [
         row for trial in told for row in _spread_rows(trial)
     ])  # fmt: skip
-    yield Figures([client_chart(told)])
+    headline, clients = told[0].summary.headline, {trial.name: trial.series.clients for trial in told}
+    part = part_of(trial.summary.clients.part for trial in told if trial.summary.clients)
+    groups = {name: (each.last(headline.name), each.last(headline.name, tuned=True)) for name, each in clients.items()}
+    yield Figures([client_chart(groups, headline, part)])
     for trial in told:
         rows = list(_client_rows(trial))
         head = ("client", "examples", "in training", *_value_heads(trial))
@@ -37,35 +44,39 @@ def client_parts(trials: Sequence[Trial]) -> Iterator[Part]:
         ], is_folded=True)  # fmt: skip
 
 
-def client_chart(trials: Sequence[Trial]) -> Chart:
-    """The headline of each client, from the worst to the best: a mark a client, hollow after fine-tuning."""
-    headline = trials[0].summary.headline
+def client_chart(groups: Mapping[str, tuple[Floats, Floats]], headline: TaskMeasure, part: str) -> Chart:
+    """The headline of each client, from the worst to the best: a mark a client, hollow after fine-tuning.
+
+    `groups` has by name the values as they are, and those after fine-tuning.
+    """
+    ordered = {
+        name: values
+        for group, each in groups.items()
+        for name, found in zip((group, f"{group}, fine-tuned"), each, strict=True)
+        if len(values := _ordered(found, headline))
+    }
 
     def plot(axes: Axes) -> None:
-        for index, trial in enumerate(trials):
-            found, colour = trial.series.clients, PALETTE[index % len(PALETTE)]
-            marker = MARKERS[index % len(MARKERS)]
-            for tuned in (False, True):
-                values = _ordered(found.last(headline.name, tuned=tuned), headline)
-                if len(values):
-                    places = (np.arange(len(values)) + 0.5) / len(values)
-                    name = f"{trial.name}, fine-tuned" if tuned else trial.name
-                    axes.plot(
-                        places, values, marker, label=name, color=colour, markersize=4.5,
-                        fillstyle="none" if tuned else "full",
-                    )  # fmt: skip
+        for index, group in enumerate(groups):
+            colour = PALETTE[index % len(PALETTE)]
+            marker = MARKERS[(index + index // len(PALETTE)) % len(MARKERS)]
+            for name, fill in ((group, "full"), (f"{group}, fine-tuned", "none")):
+                if name in ordered:
+                    places = (np.arange(len(ordered[name])) + 0.5) / len(ordered[name])
+                    style: dict[str, Any] = {"color": colour, "markersize": 4.5, "fillstyle": fill}
+                    axes.plot(places, ordered[name], marker, label=name, **style)
         axes.set_xlabel("clients, from the worst to the best (%)")
         axes.set_xlim(0.0, 1.0)
         percent_axis(axes.xaxis)
-        (part,) = {trial.summary.clients.part for trial in trials if trial.summary.clients} or {"test"}
-        axes.set_ylabel(f"{part} {headline.words} of a client" + (" (%)" if headline.is_share else ""))
+        unit = f" ({headline.symbol})" if headline.symbol else ""
+        axes.set_ylabel(f"{part} {headline.words} of a client{unit}")
+        shown = value_range(headline, itertools.chain.from_iterable(ordered.values()))
         if headline.is_share:
             percent_axis(axes.yaxis)
-        else:
-            axes.yaxis.set_major_locator(MaxNLocator())
+        elif shown and shown.is_log:
+            log_values(axes, shown)
 
-    lines = sum(1 + bool(trial.series.clients.tuned) for trial in trials)
-    return Chart(f"{headline.title} of each client", plot, lines)
+    return Chart(f"{headline.title} of each client", plot, len(ordered))
 
 
 def _ordered(values: Floats, headline: TaskMeasure) -> Floats:
@@ -78,12 +89,19 @@ def _how_text(trial: Trial) -> str:
     assert summary is not None
     tuned = f", then after {summary.fine_tune} on its own training examples" if summary.fine_tune else ""
     unseen = f" Training never saw {summary.unseen:,} of them." if summary.unseen else ""
-    which = (
-        f"{trial.name}: each worker's own model; there is none of all to measure" if summary.own_models else "The model"
+    whose = (
+        f"{trial.name}: there is no model of all to measure, but each worker's own"
+        if summary.own_models
+        else "The model"
     )
+    chosen = ""
+    if summary.chosen_version is not None:
+        chosen = (
+            f" Of the versions that were measured so, validation was best after {summary.chosen_version:,} updates."
+        )
     return (
-        f"{which}, after {summary.version:,} updates, on each client's own part of the {summary.part} part{tuned}. "
-        f"Each client counts as one; a decile is a tenth of the clients, of one at least.{unseen}"
+        f"{whose} after {summary.version:,} updates, on each client's own part of the {summary.part} part{tuned}. "
+        f"Each client counts as one; a decile is a tenth of the clients, of one at least.{chosen}{unseen}"
     )
 
 

@@ -14,7 +14,7 @@ from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, seconds_text
 from edgebed.journal.outcome import tone_of
-from edgebed.journal.overview import IN_PROGRESS, RunOverview, overview_of
+from edgebed.journal.overview import IN_PROGRESS, RunOverview, best_column, overview_of
 from edgebed.journal.run_folder import list_runs, write_atomically
 from edgebed.reports.run.report import write_report
 from edgebed.reports.writing.html import to_html
@@ -22,10 +22,6 @@ from edgebed.reports.writing.page import Grid, Page, Paragraph, Part, Span, Text
 from edgebed.running.results import Run
 
 INDEX = "index.html"
-HEAD = (
-    "run", "started (UTC)", "result", "best", "up and down", "time", "runtime", "took", "size", "changed",
-    "note", "trials", "question",
-)  # fmt: skip
 
 
 def write_report_and_index(run: Run) -> None:
@@ -52,26 +48,30 @@ def index_page(root: Path) -> Page:
     reports = {name for name, folder in folders.items() if folder.report.exists()}
     others = [path.name for path in sorted(root.glob("*.html")) if path.name != INDEX]
     links = [piece for name in others for piece in (", ", Span(name, file=name))][1:]
+    best, bests = best_column(runs)
+    head = (
+        "run", "started (UTC)", "result", best, "up and down", "time", "runtime", "took", "size", "changed",
+        "note", "trials", "question",
+    )  # fmt: skip
+    rows = [_row(run, told, has_report=run.name in reports) for run, told in zip(runs, bests, strict=True)]
     parts: list[Part] = [
         legend(
             "A click on a column's title sorts by it. Bytes are the payload in both directions; time is training; "
             "what changed was set by options; size is the room on the disk: edgebed rm and edgebed prune remove runs."
         ),
         Paragraph(("Pages of several runs: ", *links, ".") if links else ""),
-        Grid(
-            HEAD, [_row(run, has_report=run.name in reports) for run in runs], is_sortable=True
-        ).without_empty_columns(),
+        Grid(head, rows, is_sortable=True).without_empty_columns(),
     ]
     return Page(name="runs", heading=count_text(len(runs), "run"), parts=parts)
 
 
-def _row(run: RunOverview, *, has_report: bool) -> tuple[Text, ...]:
+def _row(run: RunOverview, best: str, *, has_report: bool) -> tuple[Text, ...]:
     tone = "quiet" if run.result in IN_PROGRESS else tone_of(run.exit_code, run.result, run.conditions)
     return (
         Span(run.name, file=f"{run.name}/report.html" if has_report else f"{run.name}/"),
         _moment(run.started),
         Span(run.badge, tone),
-        _best(run),
+        _best(run, best),
         _range([each.passed_bytes for each in run.figures], bytes_text),
         _range([each.time_s for each in run.figures], seconds_text),
         run.runtime,
@@ -91,11 +91,11 @@ def _moment(started: str) -> Text:
     return Span(f"{moment:%Y-%m-%d %H:%M}", order=moment.timestamp())
 
 
-def _best(run: RunOverview) -> Text:
+def _best(run: RunOverview, told: str) -> Text:
     """The best headline of all trials, with the trial where there are several."""
     if run.best is None:
         return UNMEASURED
-    return Span(run.best.best_text + (f" ({run.best.trial})" if len(run.figures) > 1 else ""), order=run.rank)
+    return Span(told + (f" ({run.best.trial})" if len(run.figures) > 1 else ""), order=run.rank)
 
 
 def _range(values: Sequence[float | None], write: Callable[[float | None], str]) -> Text:

@@ -9,7 +9,7 @@ import numpy as np
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import bytes_text, number_text
 from edgebed.journal.series import Floats, Series
-from edgebed.reports.run.trial_measures import MOST_FREQUENT, ValueRange, headline_of, selects_by, value_range
+from edgebed.reports.run.trial_measures import ValueRange, headline_of, most_frequent_label, selects_by, value_range
 from edgebed.reports.writing.text_chart import Axis, Line, chart_lines
 
 MARKERS = "xo+*#@"
@@ -39,7 +39,7 @@ def headline_chart(
     """
     measured = {name: series.evaluations for name, series in trials.items() if series.evaluations.ingress_bytes.any()}
     is_known = all(np.isfinite(each.egress_bytes).all() for each in measured.values())
-    headline = headline_of(trials.values())
+    headline, part = headline_of(trials.values()), selects_by(trials.values())
     found: dict[str, tuple[Floats, Floats]] = {}
     for name, each in measured.items():
         x, y = each.traffic_bytes if is_known else each.ingress_bytes, each.values
@@ -68,7 +68,7 @@ def headline_chart(
     if levels:
         y_high = max(y_high, *levels)
         lines = [*(Line(LEVEL, [(x_low, y), (x_high, y)]) for y in levels), *lines]
-        key.append(f"{LEVEL} {MOST_FREQUENT}")
+        key.append(f"{LEVEL} {most_frequent_label(part)}")
     chart = chart_lines(
         lines,
         Axis(*_limits(x_low, x_high, AXIS_MIN), [(tick, bytes_text(10**tick)) for tick in _decades(x_low, x_high)]),
@@ -78,7 +78,7 @@ def headline_chart(
     )
     label = TRAFFIC_LABEL if is_known else INGRESS_LABEL
     below = (line.center(columns).rstrip() for line in textwrap.wrap(label, columns))
-    subject = f"{selects_by(trials.values())} {headline.titled_unit}"
+    subject = f"{part} {headline.titled_unit}"
     return "\n".join([*_key_lines(subject, key, columns), *chart, *below])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgebed.core.measures.measure import COUNT, Measure
-from edgebed.core.measures.task import TaskMeasure
+from edgebed.core.measures.task import TEST, TaskMeasure
 from edgebed.core.measures.trial import all_measures
 from edgebed.core.quantities import UNMEASURED, seconds_text
 from edgebed.journal.outcome import outcome_text
@@ -19,8 +19,6 @@ from edgebed.reports.run.traffic_text import measured_rows
 from edgebed.reports.writing.page import Grid
 from edgebed.studies.measures import part_of
 
-MOST_FREQUENT = "most frequent class"
-"""What charts call what who always says the test set's most frequent class comes to."""
 PHASES = {
     "started_s": "all nodes had started", "joined_s": "all nodes had joined", "training_s": "training began",
     "contributed_s": "each worker had an update applied",
@@ -60,6 +58,11 @@ def value_range(headline: TaskMeasure, values: Iterable[float]) -> ValueRange | 
 def most_frequent_of(trials: Iterable[TrialSummary]) -> set[float]:
     """Shares of the most frequent classes of the trials' test sets, each once."""
     return {trial.most_frequent_class for trial in trials if trial.most_frequent_class is not None}
+
+
+def most_frequent_label(part: str) -> str:
+    """What charts of this part's values call what who always says the test part's most frequent class comes to."""
+    return "most frequent class" + ("" if part == TEST else f" of the {TEST} part")
 
 
 def headline_of(each: Iterable[Series]) -> TaskMeasure:

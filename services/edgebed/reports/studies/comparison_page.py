@@ -3,9 +3,12 @@
 import shlex
 from collections.abc import Sequence
 
+import numpy as np
+
 from edgebed.core.quantities import UNMEASURED, count_text, updates_text, utc_text
 from edgebed.reports.run.answer import Cost, costs_text, firsts_text
 from edgebed.reports.run.charts import with_most_frequent
+from edgebed.reports.run.clients_text import client_chart
 from edgebed.reports.studies.comparison_tables import clients_grid, clients_legend, grids, how_to_read, trials_grid
 from edgebed.reports.studies.curves import BAND, Over, curves_chart
 from edgebed.reports.writing.figures import Chart
@@ -24,7 +27,9 @@ from edgebed.reports.writing.page import (
 )
 from edgebed.running.results import Run
 from edgebed.studies.arms import Arm
+from edgebed.studies.comparison.clients import TUNED
 from edgebed.studies.comparison.comparison import FIRSTS, INCOMPARABLE, Comparison
+from edgebed.studies.measures import part_of
 
 CHARTS: dict[Over, str] = {
     "traffic": "bytes up and down",
@@ -34,6 +39,7 @@ CHARTS: dict[Over, str] = {
     "ingress": "bytes up",
     "egress": "bytes down",
 }
+NOBODY = np.zeros(0)
 RUN_HEAD = ("run", "seed", "runtime", "edgebed", "code", "torch", "started")
 
 
@@ -48,7 +54,6 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
     left_out = Notes(shaded((f"left out: {line}" for line in comparison.left_out), "quiet"))
     charts = charts_of_comparison(comparison, arms)
     clients: list[Part] = [legend(clients_legend(comparison)), clients_grid(comparison)]
-    by_client = [Section("Client by client", clients)] if comparison.clients else []
     changes = [
         Grid(("setting", comparison.baseline, name), [(each.path, each.before, each.after) for each in changed])
         for name, changed in others.items()
@@ -69,7 +74,7 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
         parts=[
             *tables,
             reading,
-            *by_client,
+            Section("Client by client", [*clients, Figures([clients_chart(comparison, arms)])]),
             Section("What changed", changes),
             Section("Each trial", [trials_grid(comparison)]),
             Section("The runs", [Grid(RUN_HEAD, list(map(_run_row, runs)))]),
@@ -80,7 +85,7 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
             Paragraph(_firsts(comparison)),
             *tables,
             reading,
-            *by_client,
+            Section("Client by client", clients),
             *(
                 Section(f"What changed from {comparison.baseline} to {name}", [Notes(list(map(str, changed)))])
                 for name, changed in others.items()
@@ -136,10 +141,19 @@ def charts_of_comparison(comparison: Comparison, arms: Sequence[Arm]) -> list[Ch
         with_most_frequent(
             curves_chart(f"{comparison.headline.title} against {what}", series, over, comparison.window, examples),
             shares,
+            comparison.selects_by,
         )
         for over, what in CHARTS.items()
         if over != left_out
     ]
+
+
+def clients_chart(comparison: Comparison, arms: Sequence[Arm]) -> Chart:
+    """The headline of each client, a mark a client and arm; empty where nothing was measured client by client."""
+    values = {name: np.array([*each.values.values()]) for name, each in comparison.clients.items()}
+    groups = {name: (values.get(name, NOBODY), values.get(TUNED.format(name), NOBODY)) for name in comparison.arms}
+    summaries = [member.trial.summary.clients for arm in arms for member in arm.members.values()]
+    return client_chart(groups, comparison.headline, part_of(each.part for each in summaries if each))
 
 
 def _run_row(run: Run) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from edgebed.core.measures.measure import Measure as OfTrials
 from edgebed.core.measures.task import TEST, VALIDATION, TaskMeasure
 from edgebed.core.quantities import UNMEASURED, count_text, number_text, percent_text, updates_text
 from edgebed.reports.writing.page import Grid, Span, Text
+from edgebed.studies.comparison.clients import CHOSEN
 from edgebed.studies.comparison.comparison import REACHED, ArmResult, Comparison, Measure, Outcome
 from edgebed.studies.statistics import ConfidenceInterval, detectable, detectable_ratio
 
@@ -58,10 +59,17 @@ def clients_legend(comparison: Comparison) -> str:
     """What the table of clients shows."""
     if not comparison.clients:
         return ""
+    absent = [name for name in comparison.arms if name not in comparison.clients]
+    lacking = f" Not measured so in each seed: {', '.join(absent)}." if absent else ""
+    chosen = ""
+    if any(CHOSEN.format(name) in comparison.clients for name in comparison.arms):
+        chosen = (
+            " Where validation was best: by that one of the versions measured so, against the baseline's if it has one."
+        )
     return (
         f"{comparison.headline.title} of the last models by client, means over seeds; a decile is a tenth of the "
         "clients, of one at least. Worse, better: share of the clients whose value is so against "
-        f"{comparison.baseline}, in the mean over seeds, client by client."
+        f"{comparison.baseline}, in the mean over seeds, client by client.{chosen}{lacking}"
     )
 
 

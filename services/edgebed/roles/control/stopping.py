@@ -26,8 +26,10 @@ class Stopping:
         """Version that was evaluated last."""
         self.final_version: int | None = None
         """Version of the final model, once that has been evaluated."""
-        self.measuring = {each.node for each in plan.workers() if each.by_client}
-        """Workers that are still to measure their own final models."""
+        self.with_own = [each.node for each in plan.workers() if each.by_client]
+        """Workers that measure models of their own."""
+        self.measuring = {*self.with_own}
+        """Workers that are still to measure their final models."""
 
     def measured(self, record: Evaluated) -> list[Effect]:
         """Stop training if that was the level to be reached."""
@@ -51,9 +53,9 @@ class Stopping:
     def finished(self, record: Finished) -> list[Effect]:
         """Have the final model evaluated, and those that workers have of their own."""
         self.reason = record.reason
-        self.measuring = {name for name in self.measuring if self.members[name].state is State.RUNNING}
+        self.measuring = {name for name in self.with_own if self.members[name].state is State.RUNNING}
         finish = messages.Finish(sender=NAME, reason=record.reason, version=record.version)
-        return [effect for name in ("evaluator", *sorted(self.measuring)) for effect in self.members.send(name, finish)]
+        return [effect for name in ("evaluator", *self.with_own) for effect in self.members.send(name, finish)]
 
     def measured_own(self, worker: str, record: Clients) -> None:
         """Note that a worker has measured its own final model on some of its clients."""

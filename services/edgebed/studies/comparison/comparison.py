@@ -7,6 +7,7 @@ Where an arm does not reach the level in each of its seeds there is no mean of w
 that failed would make the arm look better than it is.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -377,6 +378,6 @@ def _against(outcomes: Sequence[Outcome], baseline: Sequence[Outcome], name: str
 
 
 def _by_seed(outcomes: Sequence[Outcome], name: str) -> dict[int, float]:
-    """A measure's values by seed, of the trials that have one."""
+    """A measure's values by seed, of the trials that have one; what is not finite, as after a divergence, is none."""
     values = {outcome.seed: outcome.value(name) for outcome in outcomes}
-    return {seed: float(value) for seed, value in values.items() if value is not None}
+    return {seed: float(value) for seed, value in values.items() if value is not None and math.isfinite(value)}
