@@ -100,11 +100,13 @@ class Measure(NamedTuple):
     family: Family = "all"
     is_whole: bool = False
     """Whether values are whole numbers."""
+    label: str = ""
+    """What it is called elsewhere, where no table of the report has a row of it; "": its name."""
 
     @property
     def title(self) -> str:
         """The measure in words."""
-        return self.words or self.name.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
+        return self.words or self.label or self.name.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
 
     def text(self, value: float | None) -> str:
         """A value in its unit."""

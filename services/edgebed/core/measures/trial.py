@@ -283,7 +283,10 @@ def of_task(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
                 Measure(unit, each.better)
             ),
         }  # fmt: skip
-        found |= {f"{of}_{each.name}": one._replace(name=f"{of}_{each.name}") for of, one in declared.items()}
+        found |= {
+            f"{of}_{each.name}": one._replace(name=f"{of}_{each.name}", label=f"{of} {words}")
+            for of, one in declared.items()
+        }
     return found
 
 

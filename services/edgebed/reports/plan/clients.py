@@ -7,6 +7,7 @@ import numpy as np
 
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import count_text, first_text
+from edgebed.core.units import format_duration
 from edgebed.planning.planning import PlannedTrial
 
 SHOWN = 10
@@ -68,6 +69,21 @@ def clients_text(clients: Clients, test_examples: int) -> Iterator[str]:
             f"Held out of training: {_listed(clients.held_out)}; {clients.held_out_examples:,} of the "
             f"{count_text(test_examples, 'example')} of the test set are theirs"
         )
+
+
+def by_client_text(plan: Plan) -> str:
+    """What is measured client by client, on which examples and when; empty: nothing."""
+    by = plan.by_client
+    if by is None:
+        return ""
+    whose = "" if plan.evaluator.by_client else ", each with its worker's own model"
+    often = f"every {by.every_updates:,} updates" if by.every_updates else ""
+    often = f"every {format_duration(by.every_s)}" if by.every_s else often
+    when = f"{often} and of the last model" if often else "of the last model alone"
+    tune = by.fine_tune
+    tuned = f", then after {tune.steps} own steps at {tune.learning_rate:g}" if tune else ""
+    unseen = f"; training never sees {len(by.unseen):,} of them" if by.unseen else ""
+    return f"{count_text(len(by.clients), 'client')} on their own {by.part} examples{whose}, {when}{tuned}{unseen}"
 
 
 def _names(plan: Plan, numbers: tuple[int, ...]) -> tuple[str, ...]:
