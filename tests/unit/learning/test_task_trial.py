@@ -72,6 +72,20 @@ class Auxiliary(Own):
         first = F.cross_entropy(outputs["label"], batch.targets["label"])
         return first + 0.1 * F.mse_loss(outputs["size"][:, 0], batch.targets["size"])
 
+class InTraining(Own):
+    '''A loss, drawn in part, of a model that trains, and sums of one that does not.'''
+
+    def loss(self, model, batch):
+        assert model.training
+        return (self.spread(model, batch) + 0.1 * torch.rand(())).mean()
+
+    def sums(self, model, batch):
+        assert not model.training
+        return {"loss": (self.spread(model, batch).sum(), batch.size)}
+
+    def spread(self, model, batch):
+        return batch.outputs(model).square().mean(dim=1)
+
 class Ranking(Own):
     '''Scores of pairs of examples, whose difference is a table on purpose.'''
 
@@ -97,10 +111,11 @@ class Ranking(Own):
         ("unlabelled", "net", "Contrastive", "loss"),
         ("by_name", "both", "Auxiliary", "loss"),
         ("alone", "net", "Ranking", "hits"),
+        ("unlabelled", "net", "InTraining", "loss"),
     ],
 )
 def test_a_task_without_mistakes_is_taken(tmp_path: Path, monkeypatch, data, model, objective, headline) -> None:
-    """Without targets, of several inputs and targets, of a single example for testing."""
+    """Without targets, of several inputs and targets, of a single example for testing, of a loss in training alone."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "tried", raising=False)
     (tmp_path / "tried.py").write_text(MODULE)
