@@ -29,8 +29,8 @@ from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.data_sets.registry import DATA_SETS, load_data
 from edgebed.learning.data_sets.validation import set_apart
 from edgebed.learning.models import examined
-from edgebed.learning.objectives.objective import Objective
-from edgebed.learning.objectives.registry import objective_of, objective_of_task
+from edgebed.learning.objectives.objective import Objective, OtherTargetsError
+from edgebed.learning.objectives.registry import objective_of, objective_of_task, others_that_take
 from edgebed.planning.by_client import ClientParts, client_parts
 from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.division import Division, divide, hold_out, used_of
@@ -293,16 +293,21 @@ class _Planner:
 
         ScenarioError where the objective cannot take the data's targets.
         """
+        targets = [each.targets for each in data.parts.values()]
 
-        def blamed(problem: str) -> LocatedProblem:
+        def blamed(problem: str, others: Sequence[str] = ()) -> LocatedProblem:
             setting, _, message = problem.partition(": ")
             if setting in part.settings:
                 return self.scenario.cause(name, f"task.objective.{setting}").problem(message)
-            return self.scenario.cause(name, "task.data", "task.objective").problem(f"{data.name}: {problem}")
+            told = f"; such targets are taken by objective: {' or '.join(others)}" if others else ""
+            return self.scenario.cause(name, "task.data", "task.objective").problem(f"{data.name}: {problem}{told}")
 
         try:
-            outputs: Any = objective.outputs([each.targets for each in data.parts.values()], data.outputs)
+            outputs: Any = objective.outputs(targets, data.outputs)
             found = objective.settled(data.train.targets, outputs)
+        except OtherTargetsError as error:
+            others = others_that_take(part.name, targets, data.outputs)
+            raise ScenarioError(*(blamed(problem, others) for problem in error.problems)) from error
         except ScenarioError as error:
             raise ScenarioError(*map(blamed, error.problems)) from error
         except Exception as error:

@@ -21,7 +21,7 @@ def of_clients(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
                 name = f"{whose}_{statistic}_{each.name}"
                 better: Better = "less" if statistic == "std" else each.better
                 words = f"{whose.replace('_', '-')} {statistic.replace('_', ' ')}"
-                found[name] = Measure(unit_of(each), better, compared=words, name=name)
+                found[name] = Measure(unit_of(each), better, compared=words, name=name, called=f"{words} {each.words}")
     return found
 
 

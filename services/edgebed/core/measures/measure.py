@@ -61,14 +61,16 @@ def read_number(text: str) -> float:
 
 
 def read_fraction(text: str) -> float:
-    """A number from 0 to 1; ValueError otherwise."""
-    number = read_number(text) if not text.endswith("%") else -1.0
+    """A number from 0 to 1, or a percentage; ValueError otherwise."""
+    if text.endswith("%"):
+        return units.parse_percentage(text)
+    number = read_number(text)
     if not 0.0 <= number <= 1.0:
-        raise ValueError(f"not a fraction from 0 to 1: '{text}' (97 % is 0.97)")
+        raise ValueError(f"not a fraction from 0 to 1: '{text}' (97 % is 0.97, or 97%)")
     return number
 
 
-SHARE = Unit("a fraction", percent_text, read_fraction, ">= 0.97", "difference")
+SHARE = Unit("a fraction or percentage", percent_text, read_fraction, ">= 0.97", "difference")
 NUMBER = Unit("a number", number_text, read_number, "<= 0.2")
 COUNT = Unit("a count", number_text, read_number, ">= 1000")
 SECONDS = Unit("a duration", seconds_text, units.parse_duration, "<= 60s")
@@ -97,6 +99,8 @@ class Measure(NamedTuple):
     compared: str = ""
     """Heading of its column where runs are compared; "": none."""
     name: str = ""
+    called: str = ""
+    """What else it is called, where `words` is empty; "": by its name."""
     family: Family = "all"
     is_whole: bool = False
     """Whether values are whole numbers."""
@@ -104,7 +108,7 @@ class Measure(NamedTuple):
     @property
     def title(self) -> str:
         """The measure in words."""
-        return self.words or self.name.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
+        return self.words or self.called or self.name.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
 
     def text(self, value: float | None) -> str:
         """A value in its unit."""

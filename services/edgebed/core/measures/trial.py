@@ -283,7 +283,11 @@ def of_task(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
                 Measure(unit, each.better)
             ),
         }  # fmt: skip
-        found |= {f"{of}_{each.name}": one._replace(name=f"{of}_{each.name}") for of, one in declared.items()}
+        called = {"final": final, "best": best, "last": f"last {words}", "validated": validated}
+        found |= {
+            f"{of}_{each.name}": one._replace(name=f"{of}_{each.name}", called=called[of])
+            for of, one in declared.items()
+        }
     return found
 
 

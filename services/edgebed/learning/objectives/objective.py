@@ -29,6 +29,10 @@ Measured = dict[str, "tuple[Tensor | float, float]"]
 """
 
 
+class OtherTargetsError(ScenarioError):
+    """The targets are of a kind or shape that another objective may take."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Examples as a model and an objective are given them."""

@@ -20,7 +20,7 @@ import msgspec
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
-from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, sole
+from edgebed.learning.objectives.objective import Arrays, Measured, OtherTargetsError, Supervised, sole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -98,7 +98,7 @@ class Regression(Supervised):
         of_parts = sole(targets, "a regression has one array of numbers, (examples,) or (examples, numbers)")
         for numbers in of_parts:
             if numbers.dtype.kind not in "fiu" or numbers.ndim not in (1, 2):
-                raise ScenarioError(
+                raise OtherTargetsError(
                     f"targets are {numbers.dtype} of shape {numbers.shape}; a regression has numbers, (examples,) or "
                     "(examples, numbers)"
                 )
