@@ -35,6 +35,11 @@ Locating = Callable[[str], AbstractContextManager[None]]
 TRIED = 64
 """Examples that are tried at once, at most."""
 PARTS = {"train": "training", "validation": "validation", "test": "test"}
+DRAWING = (
+    "rand", "randn", "randint", "normal", "bernoulli", "poisson", "multinomial", "dropout", "uniform", "exponential",
+    "log_normal", "cauchy", "geometric", "random",
+)  # fmt: skip
+"""Torch's functions that draw, those ending with `_like` or `_` too."""
 DIFFERENCES = ("sub", "rsub", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 """Torch's functions of outputs and targets that make a table of them where one has an axis more."""
 
@@ -159,14 +164,45 @@ def _try_loss(task: Task, model: torch.nn.Module, objective: Objective, batch: B
 
 
 def _check_mean(name: str, model: torch.nn.Module, objective: Objective, batch: Batch, at: str) -> None:
-    """Check that the loss of examples that are all there twice is not twice as large."""
-    with torch.no_grad():
-        once, twice = (float(objective.loss(model.eval(), each)) for each in (batch, _doubled(batch)))
+    """Check that the loss of examples that are all there twice, with the same draws, is not twice as large."""
+    draws = _Draws()
+    with torch.no_grad(), draws:
+        once = float(objective.loss(model.eval(), batch))
+        draws.again()
+        twice = float(objective.loss(model, _doubled(batch)))
     if once and math.isclose(twice, 2 * once, rel_tol=1e-3):
         raise ScenarioError(
             f"{name}: its loss is a sum: of a batch of the same examples twice it is twice as large; return the mean "
             f"over the batch, so that a learning rate means the same with any batch size{at}"
         )
+
+
+class _Draws(TorchFunctionMode):
+    """Remembers what torch draws; from `again` on it gives that once more, twice where twice as many are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn: list[torch.Tensor] = []
+        self.place: int | None = None
+
+    def again(self) -> None:
+        """Begin to give what was drawn."""
+        self.place = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call torch's function."""
+        found = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if name.removesuffix("_like").strip("_") not in DRAWING or not isinstance(found, torch.Tensor):
+            return found
+        if self.place is None:
+            self.drawn.append(found.clone())
+        elif self.place < len(self.drawn):
+            given, self.place = self.drawn[self.place], self.place + 1
+            if given.ndim and found.shape == (2 * len(given), *given.shape[1:]):
+                given = torch.cat((given, given))
+            return found.copy_(given) if found.shape == given.shape else found
+        return found
 
 
 class _NoTable(TorchFunctionMode):

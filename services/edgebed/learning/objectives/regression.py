@@ -6,11 +6,13 @@
              Annals of Mathematical Statistics.
 
 R2 is 1 minus the squared error by the squared distance of the targets from their mean, for each of the K numbers, and
-averaged over those. As scikit-learn has it, it is 0 for a number that never changes, or 1 if there is no error.
+averaged over those. As scikit-learn has it, it is 0 for a number that never changes, or 1 if there is no error; where
+none of them changes, as of a single example, it is undefined, and NaN.
 
 Shapes: B examples, (B, K) or (B,) outputs and targets.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -91,7 +93,8 @@ class Regression(Supervised):
         variance = squared - target**2
         changes = variance > ROUNDING * squared
         r2 = 1.0 - np.divide(error, variance, out=np.sign(error), where=changes)
-        return {**super().values(sums), RMSE.name: float(np.sqrt(error.mean())), R2.name: float(r2.mean())}
+        known = float(r2.mean()) if changes.any() else math.nan
+        return {**super().values(sums), RMSE.name: float(np.sqrt(error.mean())), R2.name: known}
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return how many numbers are predicted."""

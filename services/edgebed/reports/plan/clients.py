@@ -7,6 +7,7 @@ import numpy as np
 
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import count_text, first_text
+from edgebed.journal.columns.clients import without_examples
 from edgebed.planning.planning import PlannedTrial
 
 SHOWN = 10
@@ -29,6 +30,10 @@ class Clients:
     """Names of clients that nobody trains on."""
     held_out_examples: int
     """Examples of these, which are in the test set."""
+    measured_on: str
+    """Part of the data that models are measured on client by client; empty: none is."""
+    not_measured: tuple[str, ...]
+    """Names of clients that have no example of that part."""
 
 
 def clients_of(planned: PlannedTrial) -> Clients | None:
@@ -40,7 +45,7 @@ def clients_of(planned: PlannedTrial) -> Clients | None:
         used = np.concatenate([planned.parts[node.node] for node in trains])
         counts = np.unique(data.train.clients[used], return_counts=True)[1].tolist()
         on = [len(node.clients) for node in trains]
-    elif not plan.evaluator.held_out:
+    elif not plan.evaluator.held_out and not plan.by_client:
         return None
     tested = data.test.clients
     return Clients(
@@ -50,6 +55,8 @@ def clients_of(planned: PlannedTrial) -> Clients | None:
         left_out=_names(plan, planned.clients_left_out),
         held_out=_names(plan, plan.evaluator.held_out),
         held_out_examples=0 if tested is None else int(np.isin(tested, plan.evaluator.held_out).sum()),
+        measured_on=plan.by_client.part if plan.by_client else "",
+        not_measured=tuple(without_examples(plan)),
     )
 
 
@@ -68,6 +75,8 @@ def clients_text(clients: Clients, test_examples: int) -> Iterator[str]:
             f"Held out of training: {_listed(clients.held_out)}; {clients.held_out_examples:,} of the "
             f"{count_text(test_examples, 'example')} of the test set are theirs"
         )
+    if clients.not_measured:
+        yield f"Not measured, without examples of the {clients.measured_on} part: {_listed(clients.not_measured)}"
 
 
 def _names(plan: Plan, numbers: tuple[int, ...]) -> tuple[str, ...]:
