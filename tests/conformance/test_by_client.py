@@ -148,7 +148,7 @@ def test_who_has_no_test_example_or_no_value_is_told() -> None:
     r2, summary, page = trial.series.clients.last("r2"), trial.summary.clients, to_html(report_page(found))
     assert summary is not None
 
-    assert "Not measured, without examples of the test part: 1 client (cleo)" in plan_text(describe_plan(planned))
+    assert "of the last model alone; without such examples: 1 client (cleo)" in plan_text(describe_plan(planned))
     assert "by client (2; 1 without test examples)" in client_line(trial)
     assert "Not measured, without examples of the test part: 1 client (cleo)." in page
     assert "Left out of R2, of which their examples give no value: 1 client." in page

@@ -12,6 +12,7 @@ from quick_runs import run as run_quickly
 
 from edgebed.exporting.subjects import tables_of
 from edgebed.reports.run.report import report_page
+from edgebed.reports.studies.study import compared
 from edgebed.reports.writing.html import to_html
 from edgebed.running.results import Run, Trial
 
@@ -64,11 +65,15 @@ FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-alone-")  # gone when the t
 
 
 @functools.cache
-def run(runtime: str, workers: int = 1, *, killed: str = "") -> Run:
+def run(runtime: str, workers: int = 1, *, killed: str = "", validation: str | None = None) -> Run:
     """A run with so many workers, one of which may be killed, made once for all tests."""
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
     (folder / "people_alone.py").write_text(PEOPLE)
-    changed = {"fleet": {"edge": {"count": workers}}, "faults": [{"kill": killed, "at_update": 8}] if killed else []}
+    changed: dict[str, Any] = {
+        "fleet": {"edge": {"count": workers}},
+        "faults": [{"kill": killed, "at_update": 8}] if killed else [],
+    }
+    changed["task"] = SCENARIO["task"] | {"validation": validation}
     (folder / "people.yaml").write_bytes(msgspec.json.encode(SCENARIO | changed))
     found = run_quickly(folder / "people.yaml", runtime=runtime, runs_dir=folder / "runs")
     assert {trial.summary.outcome for trial in found.trials.values()} == {"completed"}
@@ -152,3 +157,26 @@ def test_the_clients_of_a_worker_that_is_gone_are_not_measured_at_the_end() -> N
     assert not np.isnan(found.measured["loss"][1]).any()
     assert trial.summary.clients.seen["loss"].clients == 4 - len(gone)
     assert any("not measured at the end: their workers were away" in each for each in trial.summary.warnings)
+
+
+@pytest.mark.simulation
+def test_the_version_that_validation_chose_is_told_and_compared_as_well() -> None:
+    """Beside the last one; with the last models of those who trained alone, of whom validation chooses none."""
+    found = run("simulation", workers=3, validation="25%")
+    together, alone = found.trials["together"], found.trials["alone"]
+    clients, evaluations = together.series.clients, together.series.evaluations
+    chosen = int(np.argmax([evaluations.values[evaluations.version == version] for version in clients.version]))
+    study = compared([found], baseline="alone")
+    arm = study.result.clients["together, where validation was best"]
+
+    assert together.summary.clients is not None
+    assert alone.summary.clients is not None
+    assert together.summary.clients.chosen_version == clients.version[chosen]
+    values = clients.measured["accuracy"][chosen][:4]
+    assert together.summary.value("chosen_client_mean_accuracy") == values.mean()
+    assert alone.summary.value("chosen_client_mean_accuracy") is None
+    assert [*arm.gains.values()] == pytest.approx(values - alone.series.clients.measured["accuracy"][-1])
+    assert sorted(study.result.clients) == [
+        "alone", "alone, fine-tuned", "together", "together, fine-tuned", "together, where validation was best",
+    ]  # fmt: skip
+    assert "validation was best after" in to_html(report_page(found))

@@ -1,4 +1,4 @@
-"""Runs of a regression by client and of a language model: real plans, with journals of chosen values.
+"""Runs of a regression by client, of a language model and of own measures: real plans, journals of chosen values.
 
 The file is also the user's module that their scenarios name: each person has examples of their own, one of them a
 single one, and one is in the test part alone.
@@ -8,8 +8,9 @@ import math
 
 import numpy as np
 from finished_runs import finished_run
+from torch.nn import functional
 
-from edgebed import DataSet
+from edgebed import DataSet, Supervised, TaskMeasure
 from edgebed.core import records
 from edgebed.journal.journal import JournalWriter
 
@@ -63,6 +64,26 @@ def verses() -> DataSet:
     return DataSet(train=(x[:30], y[:30]), test=(x[30:], y[30:]), outputs=LETTERS)
 
 
+class Merit(Supervised):
+    """What is told of it is the better the more there is."""
+
+    measures = (TaskMeasure("merit", better="more"),)
+
+    def loss_of(self, outputs, targets):
+        """Return the mean square."""
+        return functional.mse_loss(outputs[:, 0], targets)
+
+    def sums_of(self, outputs, targets):
+        """Return its sum."""
+        return {"merit": (self.loss_of(outputs, targets) * len(targets), len(targets))}
+
+
+class Demerit(Merit):
+    """What is told of it is the better the less there is."""
+
+    measures = (TaskMeasure("merit", better="less"),)
+
+
 def of_error(mae):
     """What is measured of a regression that is so far off."""
     return {"mae": mae, "rmse": 1.25 * mae, "r2": 1 - (mae / 10) ** 2, "loss": mae**2 / 2}
@@ -73,18 +94,19 @@ def of_perplexity(perplexity):
     return {"perplexity": perplexity, "loss": math.log(perplexity), "accuracy": 1 / perplexity}
 
 
-def told_run(root, scenario, values, *, clients=None, **given):
+def told_run(root, scenario, values, *, clients=None, of=of_error, **given):
     """A run whose trials measured `values[trial]`, each a pair of what the test and the validation part gave.
 
-    `clients` has by trial the errors of ann, ben, cleo, dan and eve at the end, and those after fine-tuning.
+    `clients` has by trial what `of` makes measures of, for ann, ben, cleo, dan and eve at the end, and after
+    fine-tuning.
     """
     run = finished_run(root, values, scenario=scenario, **given)
     for trial, (plain, tuned) in (clients or {}).items():
         version = 100 * (len(values[trial]) - 1)
         told = records.Clients(
             version=version, clients=tuple(range(len(plain))), final=True,
-            measured={name: tuple(of_error(each)[name] for each in plain) for name in of_error(1.0)},
-            tuned={name: tuple(of_error(each)[name] for each in tuned) for name in of_error(1.0)} if tuned else {},
+            measured={name: tuple(of(each)[name] for each in plain) for name in of(1.0)},
+            tuned={name: tuple(of(each)[name] for each in tuned) for name in of(1.0)} if len(tuned) else {},
         )  # fmt: skip
         with JournalWriter(run.folder.trial(trial).journal) as journal:
             journal.write(float(len(values[trial])), "evaluator", told)

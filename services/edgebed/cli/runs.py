@@ -265,7 +265,7 @@ def _runs_grid(rows: "Sequence[RunOverview]") -> "Grid":
         )
         for row, told in zip(rows, bests, strict=True)
     ]  # fmt: skip
-    given_up = ("trials", "runtime", "started", "size", best)
+    given_up = ("size", "trials", "runtime", "started", best)
     cut = "changed" if any(row.changed for row in rows) else "trials"
     return Grid(head, cells, dispensable=given_up, flexible=cut).without_empty_columns()
 

@@ -99,9 +99,9 @@ Baseline = Annotated[
 To = Annotated[
     str | None,
     typer.Option(
-        metavar="VALUE",
-        help="Count updates, time and bytes to this value of what the task measures, e.g. 97% (default: the "
-        "scenarios', else the best round one all reach).",
+        metavar="[MEASURE=]VALUE",
+        help="Count updates, time and bytes to this value of the headline, e.g. 97%, or of another measure of the "
+        "task, e.g. f1_macro=0.7 (default: the scenarios', else the best round one all reach).",
         show_default=False,
     ),
 ]
@@ -151,7 +151,7 @@ def compare(
     from edgebed.reports.studies.study import compared
     from edgebed.running.results import load
 
-    value = None if to is None else _value(to)
+    measure, _, value = (to or "").rpartition("=")
     is_printed = csv == STANDARD_OUTPUT
     if json and is_printed:
         raise ScenarioError("--json, --csv -: standard output is for one of them; give --csv a file")
@@ -162,7 +162,7 @@ def compare(
     require_figures(figures)
 
     opened = [load(name, runs_dir=runs_dir) for name in runs]
-    study = compared(opened, baseline=baseline, to=value, window=window, force=force)
+    study = compared(opened, baseline=baseline, to=_value(value), measure=measure or None, window=window, force=force)
     if spreadsheet is not None:
         write_atomically(spreadsheet, csv_text(study.result).encode(), "--csv")
     if output is None and not json and not is_printed:
@@ -174,14 +174,16 @@ def compare(
         put_study(study.view, output, study.result if json else None)
 
 
-def _value(text: str) -> float:
-    """A number from `97%` or `0.97`."""
+def _value(text: str) -> float | None:
+    """A number from `97%` or `0.97`; None for no text."""
     from edgebed.core.units import parse_percentage
 
+    if not text:
+        return None
     try:
         return parse_percentage(text.replace(" ", "")) if "%" in text else float(text)
     except ValueError:
-        raise ScenarioError(f"--to: {text!r} is no value of a measure; give e.g. 97% or 0.97") from None
+        raise ScenarioError(f"--to: {text!r} is no value of a measure; give e.g. 97%, 0.97 or f1_macro=0.7") from None
 
 
 def agree(

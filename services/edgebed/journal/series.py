@@ -25,7 +25,7 @@ from edgebed.core.measures.task import TaskMeasure
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.seen_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
-from edgebed.journal.columns.clients import NONE, ClientEvaluations, client_evaluations
+from edgebed.journal.columns.clients import NONE, ClientEvaluations, chosen_of, client_evaluations
 from edgebed.journal.columns.evaluations import Evaluations, evaluations_of
 from edgebed.journal.columns.updates import Updates
 from edgebed.journal.folds import Counters, Fold, Timeline, on, total
@@ -410,7 +410,8 @@ class _Builder(Fold):
         told = self.kept[records.Clients]
         by_evaluator = [record for _, node, record in told if node == EVALUATOR]
         if by_evaluator:
-            return client_evaluations(by_evaluator, evaluations.version.tolist())
+            found = client_evaluations(by_evaluator, evaluations.version.tolist())
+            return dataclasses.replace(found, chosen=chosen_of(found, evaluations))
         return client_evaluations([record for _, _, record in told], None)
 
     def _sent_bytes(self) -> int | None:

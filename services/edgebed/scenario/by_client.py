@@ -1,5 +1,6 @@
 """What of a trial is measured client by client: the section `evaluation.by_client`."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
@@ -15,9 +16,18 @@ INTERVAL_SCHEMA: dict[str, Any] = {
         {"type": "string", "title": "duration", "pattern": units.DURATION_PATTERN},
     ]
 }
+
+
+def read_every(given: object) -> Interval:
+    """An interval; ValueError with what is allowed."""
+    if given == FINAL:
+        raise ValueError("'final' is what it means when it is left out: leave out `every`")
+    return read_interval(given)
+
+
 Every = Annotated[
     Interval,
-    PlainValidator(read_interval),
+    PlainValidator(read_every),
     PlainSerializer(write_interval, return_type=str, when_used="json"),
     WithJsonSchema(INTERVAL_SCHEMA),
 ]
@@ -49,10 +59,15 @@ class ByClientSection(Section):
 
 
 def whole_form(given: object) -> object:
-    """Return the mapping that `final`, or an interval alone, stands for; anything else as it is."""
+    """Return the mapping that `final`, or an interval alone, stands for; a mapping as it is; ValueError otherwise."""
     if given == FINAL:
         return {}
-    return {"every": given} if isinstance(given, str) else given
+    if given is None or isinstance(given, Mapping | ByClientSection):
+        return given
+    try:
+        return {"every": write_interval(read_interval(given))}
+    except ValueError as error:
+        raise ValueError(f"{error}; or final, the last model alone") from None
 
 
 def interval_problem(by_client: ByClientSection | None, every: Interval) -> str:

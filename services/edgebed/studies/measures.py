@@ -76,7 +76,8 @@ class Fall(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The fall in words."""
-        return f"it reached {self.measure.text(self.best)} and ended at {self.measure.text(self.final)}"
+        best = self.measure.text(self.best) if self.measure.is_share else self.measure.told(self.best)
+        return f"it reached {best} and ended at {self.measure.text(self.final)}"
 
 
 def named_level(plans: Iterable[Plan]) -> Level | None:
@@ -115,21 +116,27 @@ def level_told(
 ) -> Level | None:
     """The level to which what the trials took is told: `named`, where one of them reached it.
 
-    Else the best of `expected`, else the best round value, that the mean of `window` evaluations reached in every trial
-    that learnt something, after its beginning; None where there is none.
+    Else, of the measure and window that `named` has, or of the headline, the best of `expected`, which are of the
+    headline, else the best round value, that every trial reached that learnt something, after its beginning; None where
+    there is none. Trials that were never evaluated have no part in it.
     """
+    trials = [each for each in trials if len(each)]
     if named is not None and any(reach(each, named.value, named.window, named.measure) for each in trials):
         return named
-    if len({each.headline for each in trials}) != 1:
+    headlines = {each.headline for each in trials}
+    measures = headlines if named is None else {named.measure}
+    if len(measures) != 1 or not all(measures <= set(each.measures) for each in trials):
         return None
-    measure = trials[0].headline
-    gains = [_learnt(each, window) for each in trials]
+    (measure,) = measures
+    window = window if named is None else named.window
+    gains = [_learnt(each, window, measure) for each in trials]
     learnt = [each for each, gain in zip(trials, gains, strict=True) if gain >= LEARNT_MIN * max(gains) > 0.0]
-    bests = [best for each in learnt if (best := best_average(each, window)) is not None]
+    bests = [best for each in learnt if (best := best_average(each, window, measure)) is not None]
+    expected = expected if measures == headlines else ()
     levels = (*sorted(expected, key=measure.rank), *sorted(round_values(measure, bests), key=measure.rank))
     part = part_of(each.selects_by for each in trials)
     for level in levels:
-        costs = [reach(each, level, window) for each in learnt]
+        costs = [reach(each, level, window, measure) for each in learnt]
         if costs and all(cost and cost.updates for cost in costs):
             return Level(measure, level, window, part, is_named=level in expected)
     return None
@@ -146,11 +153,10 @@ def round_values(measure: TaskMeasure, bests: Sequence[float]) -> Sequence[float
     return [float(f"{digit}e{power}") for power in range(first - 1, last + 2) for digit in ROUND]
 
 
-def _learnt(evaluations: Evaluations, window: int) -> float:
+def _learnt(evaluations: Evaluations, window: int, measure: TaskMeasure) -> float:
     """By how much the best of a trial is better than its first evaluation."""
-    best = best_average(evaluations, window)
-    start = float(evaluations.values[0]) if len(evaluations) else math.nan
-    gain = evaluations.headline.progress(start, math.nan if best is None else best)
+    best = best_average(evaluations, window, measure)
+    gain = measure.progress(float(evaluations.measured[measure.name][0]), math.nan if best is None else best)
     return max(0.0, gain)  # NaN is none, too
 
 

@@ -58,6 +58,14 @@ def test_the_accuracy_of_a_sweep_is_told_of_a_run_of_its_scenario(tmp_path):
     assert answer(tmp_path, {"asgd": RISING, "adacomp": RISING}, **sweep, **STOPS)[0].startswith("To 95 % accuracy: ")
 
 
+def test_the_answer_stays_with_the_measure_that_was_asked_for(tmp_path):
+    """Where no trial reached its value, none of another measure is told."""
+    scenario = {"stop": {"updates": 300, "measure": "loss", "at": 0.05}}
+    first, *others = answer(tmp_path, {"asgd": RISING, "adacomp": RISING}, **scenario)
+    assert first == "No trial reached loss 0.05."
+    assert not [line for line in others if line.startswith("To ")]
+
+
 def test_where_the_scenario_names_no_accuracy_three_evaluations_count(tmp_path):
     """The highest round one that all reached in the mean of three, after 200 and after 300 updates."""
     costs = answer(tmp_path, {"asgd": (0.1, 0.9, 0.95, 0.98, 0.98), "adacomp": RISING})[0]
@@ -86,11 +94,11 @@ def test_who_met_no_fault_before_its_answer_says_so(tmp_path, fault_s, is_report
 
 
 def test_an_accuracy_that_nobody_reached_is_said_and_another_is_told(tmp_path):
-    """The one that was asked for comes first."""
+    """The one that was asked for comes first; then the best round one, by as many evaluations, of those that learnt."""
     never, costs, *_ = answer(tmp_path, {"asgd": RISING, "adacomp": SLOW}, stop={"updates": 300, "accuracy": 0.99})
 
     assert never == "No trial reached 99 % accuracy."
-    assert costs.startswith("To 75 % accuracy in the mean of 3 evaluations: ")
+    assert costs.startswith("To 95 % accuracy: ")
 
 
 def test_an_accuracy_that_the_scenario_expects_is_the_one_that_is_told(tmp_path):

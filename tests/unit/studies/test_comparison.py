@@ -13,7 +13,7 @@ from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.journal.journal import JournalWriter
 from edgebed.reports.run.report import report_page
-from edgebed.reports.studies.comparison_tables import grids, how_to_read, trials_grid
+from edgebed.reports.studies.comparison_tables import csv_text, grids, how_to_read, trials_grid
 from edgebed.reports.studies.study import compare, compared
 from edgebed.reports.writing.html import to_html
 from edgebed.running.results import Run
@@ -139,6 +139,15 @@ def test_the_accuracy_is_the_highest_round_one_that_all_reach(runs):
     assert unasked.arms["asgd"].outcomes[0].measures["best_accuracy"] == pytest.approx(2.78 / 3)
 
 
+def test_a_level_may_be_of_another_measure_of_the_task(runs):
+    """Reached where that is as good, whatever the headline is."""
+    comparison = compare(runs, to=0.2, measure="loss", window=1)
+    assert (comparison.level.measure.name, comparison.headline.name) == ("loss", "accuracy")
+    assert {arm.num_reached for arm in comparison.arms.values()} == {3}
+    assert compare(runs, to=0.05, measure="loss", window=1).arms["asgd"].num_reached == 0
+    assert csv_text(comparison).splitlines()[1].split(",")[6:8] == ["loss", "0.2"]
+
+
 def test_where_less_is_better_the_level_is_the_lowest(runs):
     """And is told so."""
     comparison = compare(runs, window=1)
@@ -181,10 +190,10 @@ def test_the_accuracy_at_which_all_scenarios_stop_is_told_with_its_window(tmp_pa
 
 
 def test_an_accuracy_of_the_scenarios_that_nobody_reached_is_said(tmp_path):
-    """Then it is the highest that all reached, by the mean of three."""
+    """Then it is the highest that all reached, by the mean of as many evaluations."""
     comparison = compare([finished_run(tmp_path, {"asgd": (0.1, 0.8, 0.8, 0.8)}, scenario=STOPS)])
 
-    assert (comparison.level.value, comparison.window, not comparison.level.is_named) == (0.8, 3, True)
+    assert (comparison.level.value, comparison.window, not comparison.level.is_named) == (0.8, 2, True)
     assert comparison.notes[0] == "no trial reached 90 % accuracy in the mean of 2 evaluations"
 
 
@@ -320,6 +329,7 @@ def test_another_baseline(tmp_path, baseline):
         ({"to": 0.0}, "--to: 0 is not above 0"),
         ({"to": 97.0}, "--to: 97 is not above 0 and at most 1"),
         ({"to": math.nan}, "--to: nan"),
+        ({"to": 0.5, "measure": "los"}, "--to: the tasks have no measure 'los' in common; did you mean 'loss'"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(runs, options, problem):

@@ -7,9 +7,10 @@ from edgebed.core.measures.task import TaskMeasure
 
 STATISTICS = ("mean", "std", "worst_decile", "best_decile")
 """Over clients, each of which counts as one; a decile is the mean of a tenth of them, of one at least."""
-WHOSE = {"client": "seen", "tuned_client": "tuned", "unseen_client": "held_out"}
+WHOSE = {"client": "seen", "chosen_client": "chosen", "tuned_client": "tuned", "unseen_client": "held_out"}
 """What the names of numbers over clients begin with, and the part of a summary that these are of: of those that
-training saw, before and after fine-tuning on each one's own examples, and of those that it never saw."""
+training saw, by the last model, by the version that validation chose, and by the last one after fine-tuning on each
+one's own examples; and of those that it never saw."""
 
 
 def of_clients(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
@@ -21,7 +22,7 @@ def of_clients(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
                 name = f"{whose}_{statistic}_{each.name}"
                 better: Better = "less" if statistic == "std" else each.better
                 words = f"{whose.replace('_', '-')} {statistic.replace('_', ' ')}"
-                found[name] = Measure(unit_of(each), better, compared=words, name=name, called=f"{words} {each.words}")
+                found[name] = Measure(unit_of(each), better, compared=words, name=name, label=f"{words} {each.words}")
     return found
 
 

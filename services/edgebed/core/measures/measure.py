@@ -99,16 +99,16 @@ class Measure(NamedTuple):
     compared: str = ""
     """Heading of its column where runs are compared; "": none."""
     name: str = ""
-    called: str = ""
-    """What else it is called, where `words` is empty; "": by its name."""
     family: Family = "all"
     is_whole: bool = False
     """Whether values are whole numbers."""
+    label: str = ""
+    """What it is called elsewhere, where no table of the report has a row of it; "": its name."""
 
     @property
     def title(self) -> str:
         """The measure in words."""
-        return self.words or self.called or self.name.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
+        return self.words or self.label or self.name.removesuffix("_s").removesuffix("_bytes").replace("_", " ")
 
     def text(self, value: float | None) -> str:
         """A value in its unit."""

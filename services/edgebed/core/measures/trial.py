@@ -283,9 +283,8 @@ def of_task(measures: Iterable[TaskMeasure]) -> dict[str, Measure]:
                 Measure(unit, each.better)
             ),
         }  # fmt: skip
-        called = {"final": final, "best": best, "last": f"last {words}", "validated": validated}
         found |= {
-            f"{of}_{each.name}": one._replace(name=f"{of}_{each.name}", called=called[of])
+            f"{of}_{each.name}": one._replace(name=f"{of}_{each.name}", label=f"{of} {words}")
             for of, one in declared.items()
         }
     return found

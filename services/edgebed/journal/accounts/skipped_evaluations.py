@@ -8,7 +8,6 @@ were lost with a server that has no log.
 
 import numpy as np
 
-from edgebed.algorithms.registry import has_own_models
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import count_text, first_text, seconds_text
 from edgebed.journal.series import Series
@@ -29,13 +28,11 @@ def skipped_versions(plan: Plan, series: Series) -> tuple[int, ...]:
 
 
 def skipped_times(plan: Plan, series: Series) -> int:
-    """How many evaluations at times were not made, by their number; 0 where versions are due."""
+    """How many evaluations at times were not made, by their number; 0 where versions are due, or workers measure."""
     every_s = plan.evaluator.evaluate_every_s
-    return (
-        0
-        if every_s is None or has_own_models(plan.evaluator.method)
-        else max(0, int(series.trained_s / every_s) - len(series.evaluations))
-    )
+    if every_s is None or any(worker.by_client for worker in plan.workers()):
+        return 0
+    return max(0, int(series.trained_s / every_s) - len(series.evaluations))
 
 
 def skipped_text(plan: Plan, series: Series) -> str:

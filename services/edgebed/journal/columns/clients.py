@@ -14,9 +14,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.core.measures.clients import WHOSE
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
 from edgebed.core.records import Clients
+from edgebed.journal.columns.evaluations import Evaluations
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,6 +38,8 @@ class ClientEvaluations:
     """(V, C) values by measure; NaN: not measured, or a client's examples give none."""
     tuned: dict[str, Floats]
     """(V, C) the same after local fine-tuning; empty: there is none."""
+    chosen: int | None = None
+    """Place of the version whose headline on the validation part is best of these; None: nothing chooses among them."""
 
     def __len__(self) -> int:
         """Number of versions, V."""
@@ -43,9 +47,17 @@ class ClientEvaluations:
 
     def last(self, measure: str, *, tuned: bool = False) -> Floats:
         """(C,) what was measured of each client last; NaN: nothing."""
-        values = (self.tuned if tuned else self.measured).get(measure)
-        last: Floats = np.full(len(self.clients), math.nan) if values is None else values[-1]
-        return last
+        return self._at(-1, (self.tuned if tuned else self.measured).get(measure))
+
+    def told(self, measure: str, part: str) -> Floats:
+        """(C,) what was measured of each client that a part of a summary tells of; NaN: nothing."""
+        if part == "chosen":
+            return self._at(self.chosen, self.measured.get(measure))
+        return self.last(measure, tuned=part == "tuned")
+
+    def _at(self, place: int | None, values: Floats | None) -> Floats:
+        found: Floats = np.full(len(self.clients), math.nan) if values is None or place is None else values[place]
+        return found
 
 
 NONE = ClientEvaluations(version=np.zeros(0, np.int64), clients=np.zeros(0, np.int64), measured={}, tuned={})
@@ -72,7 +84,20 @@ def client_evaluations(told: Iterable[Clients], kept: Collection[int] | None) ->
                 if name not in by_measure:
                     by_measure[name] = np.full((len(versions), len(clients)), math.nan)
                 by_measure[name][row, places] = values
-    return ClientEvaluations(version=np.array(versions, np.int64), clients=np.array(clients, np.int64), **found)
+    return ClientEvaluations(
+        version=np.array(versions, np.int64),
+        clients=np.array(clients, np.int64),
+        measured=found["measured"],
+        tuned=found["tuned"],
+    )
+
+
+def chosen_of(found: ClientEvaluations, evaluations: Evaluations) -> int | None:
+    """The place of the version that validation chooses of those that were measured so; None where it does not."""
+    if len(found) < 2 or not evaluations.validation:
+        return None
+    by_version = dict(zip(evaluations.version.tolist(), evaluations.values.tolist(), strict=True))
+    return evaluations.headline.best_place([by_version[version] for version in found.version.tolist()])
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +129,10 @@ class ClientSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Local fine-tuning in words; empty: there was none."""
     seen: dict[str, Spread] = {}
     """By measure, over clients that training saw."""
+    chosen: dict[str, Spread] = {}
+    """The values by the version that validation chose of those that were measured so; empty: it chose none."""
+    chosen_version: int | None = None
+    """The version of the model that these values are of."""
     tuned: dict[str, Spread] = {}
     """The values after local fine-tuning."""
     held_out: dict[str, Spread] = {}
@@ -133,19 +162,17 @@ def client_summary(plan: Plan, found: ClientEvaluations) -> ClientSummary | None
         return None
     is_unseen = np.isin(found.clients, by.unseen)
     parts: dict[str, dict[str, Spread]] = {}
-    for name, tuned, which in (
-        ("seen", False, ~is_unseen),
-        ("tuned", True, ~is_unseen),
-        ("held_out", False, is_unseen),
-    ):
-        spreads = {each.name: spread_of(found.last(each.name, tuned=tuned)[which], each) for each in plan.measures}
-        parts[name] = {measure: spread for measure, spread in spreads.items() if spread}
+    for part in WHOSE.values():
+        which = is_unseen if part == "held_out" else ~is_unseen
+        spreads = {each.name: spread_of(found.told(each.name, part)[which], each) for each in plan.measures}
+        parts[part] = {measure: spread for measure, spread in spreads.items() if spread}
     return ClientSummary(
         part=by.part,
         version=int(found.version[-1]),
         own_models=plan.evaluator.by_client is None,
         clients=len(found.clients),
         unseen=int(is_unseen.sum()),
+        chosen_version=None if found.chosen is None else int(found.version[found.chosen]),
         fine_tune=f"{by.fine_tune.steps} steps at {by.fine_tune.learning_rate:g}" if by.fine_tune else "",
         **parts,
     )

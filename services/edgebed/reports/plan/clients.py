@@ -7,6 +7,7 @@ import numpy as np
 
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import count_text, first_text
+from edgebed.core.units import format_duration
 from edgebed.journal.columns.clients import without_examples
 from edgebed.planning.planning import PlannedTrial
 
@@ -30,10 +31,6 @@ class Clients:
     """Names of clients that nobody trains on."""
     held_out_examples: int
     """Examples of these, which are in the test set."""
-    measured_on: str
-    """Part of the data that models are measured on client by client; empty: none is."""
-    not_measured: tuple[str, ...]
-    """Names of clients that have no example of that part."""
 
 
 def clients_of(planned: PlannedTrial) -> Clients | None:
@@ -45,7 +42,7 @@ def clients_of(planned: PlannedTrial) -> Clients | None:
         used = np.concatenate([planned.parts[node.node] for node in trains])
         counts = np.unique(data.train.clients[used], return_counts=True)[1].tolist()
         on = [len(node.clients) for node in trains]
-    elif not plan.evaluator.held_out and not plan.by_client:
+    elif not plan.evaluator.held_out:
         return None
     tested = data.test.clients
     return Clients(
@@ -55,8 +52,6 @@ def clients_of(planned: PlannedTrial) -> Clients | None:
         left_out=_names(plan, planned.clients_left_out),
         held_out=_names(plan, plan.evaluator.held_out),
         held_out_examples=0 if tested is None else int(np.isin(tested, plan.evaluator.held_out).sum()),
-        measured_on=plan.by_client.part if plan.by_client else "",
-        not_measured=tuple(without_examples(plan)),
     )
 
 
@@ -75,8 +70,23 @@ def clients_text(clients: Clients, test_examples: int) -> Iterator[str]:
             f"Held out of training: {_listed(clients.held_out)}; {clients.held_out_examples:,} of the "
             f"{count_text(test_examples, 'example')} of the test set are theirs"
         )
-    if clients.not_measured:
-        yield f"Not measured, without examples of the {clients.measured_on} part: {_listed(clients.not_measured)}"
+
+
+def by_client_text(plan: Plan) -> str:
+    """What is measured client by client, on which examples and when; empty: nothing."""
+    by = plan.by_client
+    if by is None:
+        return ""
+    whose = "" if plan.evaluator.by_client else ", each with its worker's own model"
+    often = f"every {by.every_updates:,} updates" if by.every_updates else ""
+    often = f"every {format_duration(by.every_s)}" if by.every_s else often
+    when = f"{often} and of the last model" if often else "of the last model alone"
+    tune = by.fine_tune
+    tuned = f", then after {tune.steps} own steps at {tune.learning_rate:g}" if tune else ""
+    unseen = f"; training never sees {len(by.unseen):,} of them" if by.unseen else ""
+    missing = f"; without such examples: {_listed(names)}" if (names := tuple(without_examples(plan))) else ""
+    clients = count_text(len(by.clients), "client")
+    return f"{clients} on their own {by.part} examples{whose}, {when}{tuned}{unseen}{missing}"
 
 
 def _names(plan: Plan, numbers: tuple[int, ...]) -> tuple[str, ...]:

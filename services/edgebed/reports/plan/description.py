@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from edgebed.core.measures.task import TEST
 from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text
@@ -22,7 +23,7 @@ from edgebed.planning.memory import Need, container_bytes, needs_of, tight_forke
 from edgebed.planning.planning import PlannedTrial
 from edgebed.planning.virtual_time import speed_text, virtual_time_text
 from edgebed.planning.warnings import HostCapacity, capacities, warnings_of
-from edgebed.reports.plan.clients import Clients, clients_of
+from edgebed.reports.plan.clients import Clients, by_client_text, clients_of
 from edgebed.reports.plan.faults import FaultRow, fault_rows
 from edgebed.reports.plan.links import LinkRow, link_rows
 from edgebed.reports.plan.shards import ShardRow, shard_rows
@@ -125,6 +126,8 @@ class Description:
     """Where a server goes on that is started anew."""
     validation: str
     """Where the validation part comes from, with its examples; what chooses where there is none."""
+    by_client: str
+    """What is measured client by client, and when; empty: nothing."""
     most_frequent: tuple[int, float] | None
     """The test set's most frequent class, and its share: what who always says it comes to."""
     headline: str
@@ -188,6 +191,7 @@ def describe_plan(
         on_failure=_on_failure(plan),
         durability=_durability(plan, runtime),
         validation=_validation(planned),
+        by_client=by_client_text(plan),
         most_frequent=most_frequent_class(plan),
         headline=plan.headline.words,
         stop=tuple(_stops(plan)),
@@ -276,7 +280,9 @@ def _stops(plan: Plan) -> Iterator[str]:
         yield format_duration(plan.stop_time_s)
     if level := plan.stop_level:
         measure = next(each for each in plan.measures if each.name == level.measure)
-        yield measure.level_told(level.value) + (f", mean of {level.window}" if level.window > 1 else "")
+        part = plan.evaluator.selects_by
+        on = "" if part == TEST else f" on the {part} part"
+        yield measure.level_told(level.value) + on + (f", mean of {level.window}" if level.window > 1 else "")
 
 
 def _expectations(plan: Plan) -> Iterator[str]:

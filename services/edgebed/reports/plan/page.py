@@ -64,6 +64,8 @@ def _totals(d: Description) -> Iterator[str]:
     if not d.shards:
         yield f"Push: {d.push_entries:,} entries, {bytes_text(d.push_bytes)} before encoding"
     yield f"Validation part: {d.validation}"
+    if d.by_client:
+        yield f"Client by client: {d.by_client}"
     yield f"A new server goes on {d.durability}"
     if d.most_frequent:
         label, share = d.most_frequent
@@ -79,8 +81,10 @@ def _totals(d: Description) -> Iterator[str]:
 def _node_grid(d: Description) -> Grid:
     host = ("host",) if d.hosts else ()
     clients = ("clients",) if any(row.clients for row in d.nodes) else ()
-    head = ("node", "class", *host, "cpus", "memory", "speed", "waiting", "examples", *clients, "labels")
-    return Grid(head, [_node_cells(row, bool(clients)) for row in d.nodes], flexible="labels", is_sortable=True)
+    labels = ("labels",) if any(row.label_counts for row in d.nodes) else ()
+    head = ("node", "class", *host, "cpus", "memory", "speed", "waiting", "examples", *clients, *labels)
+    rows = [_node_cells(row, bool(clients))[: len(head)] for row in d.nodes]
+    return Grid(head, rows, flexible="".join(labels), is_sortable=True)
 
 
 def _node_cells(row: NodeRow, has_clients: bool) -> tuple[str, ...]:

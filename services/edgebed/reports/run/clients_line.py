@@ -4,7 +4,12 @@ from edgebed.core.measures.clients import WHOSE
 from edgebed.journal.columns.clients import without_examples
 from edgebed.running.results import Trial
 
-WHOSE_TEXT = {"client": "as they are", "tuned_client": "fine-tuned", "unseen_client": "never seen in training"}
+WHOSE_TEXT = {
+    "client": "as they are",
+    "chosen_client": "where validation was best",
+    "tuned_client": "fine-tuned",
+    "unseen_client": "never seen in training",
+}
 
 
 def client_line(trial: Trial) -> str:

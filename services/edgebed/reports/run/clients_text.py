@@ -96,9 +96,14 @@ def _how_text(trial: Trial) -> str:
         if summary.own_models
         else "The model"
     )
+    chosen = ""
+    if summary.chosen_version is not None:
+        chosen = (
+            f" Of the versions that were measured so, validation was best after {summary.chosen_version:,} updates."
+        )
     return (
         f"{whose} after {summary.version:,} updates, on each client's own part of the {summary.part} part{tuned}. "
-        f"Each client counts as one; a decile is a tenth of the clients, of one at least.{unseen}"
+        f"Each client counts as one; a decile is a tenth of the clients, of one at least.{chosen}{unseen}"
         f"{_left_out_text(trial)}"
     )
 

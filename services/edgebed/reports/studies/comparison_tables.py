@@ -8,15 +8,16 @@ from edgebed.core.measures.clients import STATISTICS
 from edgebed.core.measures.measure import SHARE, Unit, unit_of
 from edgebed.core.measures.measure import Measure as OfTrials
 from edgebed.core.measures.task import TEST, VALIDATION, TaskMeasure
-from edgebed.core.quantities import UNMEASURED, count_text, number_text, percent_text, updates_text
+from edgebed.core.quantities import UNMEASURED, all_text, count_text, number_text, percent_text, updates_text
 from edgebed.reports.writing.page import Grid, Span, Text
+from edgebed.studies.comparison.clients import CHOSEN
 from edgebed.studies.comparison.comparison import REACHED, ArmResult, Comparison, Measure, Outcome
 from edgebed.studies.statistics import ConfidenceInterval, detectable, detectable_ratio
 
 Write = Callable[[float | None], str]
 Columns = dict[str, OfTrials]
 """Measures by their names in a comparison."""
-OUTCOME = ("arm", "scenario", "trial", "runtime", "run", "seed", "to", "diverged")
+OUTCOME = ("arm", "scenario", "trial", "runtime", "run", "seed", "measure", "to", "diverged")
 """What the CSV has of each trial before its measures."""
 DETECTABLE = {"updates_to": "updates", "time_s_to": "time", "traffic_bytes_to": "bytes"}
 """Measures, in words, for which the legend states the power of their tests, beside the headline's best value."""
@@ -60,10 +61,15 @@ def clients_legend(comparison: Comparison) -> str:
         return ""
     absent = [name for name in comparison.arms if name not in comparison.clients]
     lacking = f" Not measured so in each seed: {', '.join(absent)}." if absent else ""
+    chosen = ""
+    if any(CHOSEN.format(name) in comparison.clients for name in comparison.arms):
+        chosen = (
+            " Where validation was best: by that one of the versions measured so, against the baseline's if it has one."
+        )
     return (
         f"{comparison.headline.title} of the last models by client, means over seeds; a decile is a tenth of the "
         "clients, of one at least. Worse, better: share of the clients whose value is so against "
-        f"{comparison.baseline}, in the mean over seeds, client by client.{lacking}"
+        f"{comparison.baseline}, in the mean over seeds, client by client.{chosen}{lacking}"
     )
 
 
@@ -79,8 +85,8 @@ def _most_lost(gains: Mapping[str, float], headline: TaskMeasure) -> str:
 def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     """How to read the tables."""
     headline, level = comparison.headline, comparison.level
-    words, is_rising = headline.words, headline.better == "more"
-    highest, high = ("highest", "high") if is_rising else ("lowest", "low")
+    words = headline.words
+    highest, high = _highest(headline), "high" if headline.better == "more" else "low"
     what = (
         "exchanged is the payload of all messages"
         if comparison.family == "shards"
@@ -108,11 +114,17 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     if level is None:
         sentences.append(f"There is no {words} that every arm reached in every seed; name one with --to.")
     elif not level.is_named:
+        of, without = level.measure, [name for name, arm in comparison.arms.items() if not arm.num_evaluated]
+        not_evaluated = f", and {all_text(without)} without a model of all" if without else ""
         sentences.append(
-            f"{level.measure.level_text(level.value)} is the {highest} round {words} that every arm reached in every "
-            "seed, but for trials that learnt less than half of what the best one did."
+            f"{of.level_text(level.value)} is the {_highest(of)} round {of.words} that every arm reached in every "
+            f"seed, but for trials that learnt less than half of what the best one did{not_evaluated}."
         )
     return tuple(sentences)
+
+
+def _highest(measure: TaskMeasure) -> str:
+    return "highest" if measure.better == "more" else "lowest"
 
 
 def _detectable(comparison: Comparison) -> Iterator[str]:
@@ -194,6 +206,7 @@ def csv_text(comparison: Comparison) -> str:
             known = facts | {
                 "run": outcome.run,
                 "seed": outcome.seed,
+                "measure": comparison.level.measure.name if comparison.level else None,
                 "to": comparison.level.value if comparison.level else None,
             }
             known |= {"diverged": str(outcome.diverged).lower()}
@@ -225,7 +238,7 @@ def _columns(comparison: Comparison) -> tuple[Columns, Columns]:
 
 
 def _trial_text(outcome: Outcome, key: str, of: OfTrials) -> str:
-    if key in REACHED and outcome.reached is None:
+    if key in REACHED and outcome.reached is None and outcome.was_evaluated:
         return "never: diverged" if outcome.diverged else "never"
     return of.text(outcome.value(key))
 
@@ -280,9 +293,9 @@ def _value_text(arm: ArmResult, key: str, write: Write) -> str:
     measure = arm.measures[key]
     if measure.mean is not None:
         return mean_text(measure.mean, write)
-    if key not in REACHED or arm.num_reached == len(arm.outcomes):
+    if key not in REACHED or arm.num_reached == arm.num_evaluated:
         return UNMEASURED
-    reached = f"in {arm.num_reached} of {len(arm.outcomes)} seeds" if arm.num_reached else "never"
+    reached = f"in {arm.num_reached} of {arm.num_evaluated} seeds" if arm.num_reached else "never"
     return f"{reached}: {arm.num_diverged} diverged" if arm.num_diverged else reached
 
 
@@ -295,7 +308,7 @@ def _against_text(arm: ArmResult, key: str, unit: Unit) -> Text:
     """An arm against the baseline, faint where the interval includes no difference."""
     measure = arm.measures[key]
     if measure.against is None:
-        return "never" if key in REACHED and not arm.num_reached else UNMEASURED
+        return "never" if key in REACHED and arm.num_evaluated and not arm.num_reached else UNMEASURED
     is_difference = measure.by == "difference"
     text = difference_text(measure.against, unit) if is_difference else ratio_text(measure.against)
     return text if measure.against.excludes(0.0 if is_difference else 1.0) else Span(text, "quiet")

@@ -312,6 +312,7 @@ def compare(
     *,
     baseline: str | None = None,
     to: float | None = None,
+    measure: str | None = None,
     window: int | None = None,
     force: bool = False,
     runs_dir: str | Path | None = None,
@@ -322,8 +323,9 @@ def compare(
         runs: runs, each opened already or named as `edgebed.load` takes it. Those that differ in their seed alone are
             one arm.
         baseline: name of the arm that others are compared with (default: the first).
-        to: value of the headline that updates, seconds and bytes are counted to (default: that at which the scenarios
-            stop, else the highest that all reach).
+        to: value of `measure` that updates, seconds and bytes are counted to (default: that at which the scenarios
+            stop, else the best round one that all reach).
+        measure: name of a measure of the task (default: the headline).
         window: number of evaluations that a moving average is taken over (default: over how many the
             scenarios stop, else 3).
         force: compare arms with different data sets or models, too.
@@ -339,7 +341,7 @@ def compare(
     if not _are_runs(runs):
         raise ScenarioError(f"runs: {runs!r:.80} is no list of runs; run a scenario first: [edgebed.run(…), …]")
     opened = [run if isinstance(run, Run) else load(run, runs_dir=runs_dir) for run in runs]
-    return compared(opened, baseline=baseline, to=to, window=window, force=force).result
+    return compared(opened, baseline=baseline, to=to, measure=measure, window=window, force=force).result
 
 
 def _are_runs(given: object) -> bool:

@@ -21,6 +21,7 @@ from edgebed.scenario.faults.settings.entry import FaultSection
 from edgebed.scenario.faults.settings.targets import Some, groups_of
 
 if TYPE_CHECKING:
+    from edgebed.scenario.by_client import ByClientSection
     from edgebed.scenario.schema import Evaluation, StopSection, TrialSection
 
 Keys = tuple[str, ...]
@@ -135,8 +136,9 @@ def _own_models(trial: "TrialSection") -> Iterator[Contradiction]:
         yield Contradiction((("stop", level.measure), ("method",)), message)
     for measure in trial.expect.bounds:
         of, _, name = measure.partition("_")
-        if of in OF_TASK and measure not in MEASURES:
-            message = f"{alone}, and the server's is never trained; expect client_mean_{name} instead"
+        if (of in OF_TASK or of == "chosen") and measure not in MEASURES:
+            own = measure.removeprefix("chosen_") if of == "chosen" else f"client_mean_{name}"
+            message = f"{alone}, and the server's is never trained; expect {own} instead"
             yield Contradiction((("expect", measure), ("method",)), message)
 
 
@@ -189,6 +191,11 @@ def _unmeasured(trial: "TrialSection", faults: "_Entries") -> Iterator[Contradic
         yield Contradiction((("expect", "back_s"), ("faults",), ("on_failure",)), message, "never")
 
 
+def _is_chosen(trial: "TrialSection", by_client: "ByClientSection") -> bool:
+    """Whether validation chooses among versions that are measured so; more is said of workers' own models."""
+    return has_own_models(trial.method) or (by_client.every is not None and trial.task.validation is not None)
+
+
 def _unmeasured_clients(trial: "TrialSection") -> Iterator[Contradiction]:
     """Bounds on numbers over clients that nobody measures."""
     by_client, key = trial.evaluation.by_client, ("evaluation", "by_client")
@@ -196,6 +203,9 @@ def _unmeasured_clients(trial: "TrialSection") -> Iterator[Contradiction]:
         whose = next((each for each in WHOSE if measure.startswith(f"{each}_")), None)
         if whose and by_client is None:
             message = "nothing is measured client by client; add evaluation: { by_client: final }"
+            yield Contradiction((("expect", measure), key), message)
+        elif whose == "chosen_client" and by_client and not _is_chosen(trial, by_client):
+            message = "validation chooses among no versions; add task.validation, and an interval to by_client"
             yield Contradiction((("expect", measure), key), message)
         elif whose == "tuned_client" and by_client and by_client.fine_tune is None:
             message = "clients are not fine-tuned; add fine_tune: { steps: 5, learning_rate: 0.01 } to by_client"

@@ -1,7 +1,8 @@
 """Arms compared client by client: what each does to the clients, over seeds, and whom it makes worse than the baseline.
 
 A client's gain is that of its last value over the baseline's with the same seed, in the mean of the seeds that both
-have; it is made worse where that is below zero. After fine-tuning, where both arms have it, is an arm of its own.
+have; it is made worse where that is below zero. After fine-tuning, where both arms have it, is an arm of its own; so is
+the version that validation chose, which is compared with the baseline's, or its last where that has no such version.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,13 +11,16 @@ from statistics import fmean
 import msgspec
 import numpy as np
 
-from edgebed.core.measures.clients import STATISTICS, WHOSE
+from edgebed.core.measures.clients import STATISTICS
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.journal.columns.clients import names_of
 from edgebed.studies.arms import Arm
 from edgebed.studies.statistics import ConfidenceInterval, interval
 
 TUNED = "{}, fine-tuned"
+CHOSEN = "{}, where validation was best"
+NAMES = {"seen": "{}", "chosen": CHOSEN, "tuned": TUNED}
+"""What the arm of each part of a summary is called."""
 
 
 class ClientsOfArm(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,19 +40,17 @@ class ClientsOfArm(msgspec.Struct, frozen=True, kw_only=True):
 def compare_clients(arms: Sequence[Arm], base: Arm, headline: TaskMeasure) -> dict[str, ClientsOfArm]:
     """What each arm does to the clients, by its name; empty where nothing was measured client by client."""
     found: dict[str, ClientsOfArm] = {}
-    for whose, part in WHOSE.items():
-        tuned = whose == "tuned_client"
-        if whose == "unseen_client":
-            continue
-        baseline = _values(base, headline, tuned=tuned)
+    for part, form in NAMES.items():
+        baseline = _values(base, headline, part)
+        if part == "chosen" and not baseline:
+            baseline = _values(base, headline, "seen")
         for arm in arms:
             spreads = _spreads(arm, part, headline)
             if not spreads:
                 continue
-            values = _values(arm, headline, tuned=tuned)
+            values = _values(arm, headline, part)
             gains = {} if arm is base else _gains(values, baseline, headline)
-            name = TUNED.format(arm.name) if tuned else arm.name
-            found[name] = ClientsOfArm(
+            found[form.format(arm.name)] = ClientsOfArm(
                 values=_means(values),
                 spreads=spreads,
                 gains=gains,
@@ -67,12 +69,12 @@ def _spreads(arm: Arm, part: str, headline: TaskMeasure) -> dict[str, Confidence
     return {name: interval([getattr(spread, name) for spread in spreads]) for name in STATISTICS}
 
 
-def _values(arm: Arm, headline: TaskMeasure, *, tuned: bool) -> dict[tuple[int, str], float]:
-    """The last value of each client, by seed and name."""
+def _values(arm: Arm, headline: TaskMeasure, part: str) -> dict[tuple[int, str], float]:
+    """The value of each client that a part of a summary tells of, by seed and name."""
     found: dict[tuple[int, str], float] = {}
     for seed, member in arm.members.items():
         clients = member.trial.series.clients
-        values = clients.last(headline.name, tuned=tuned)
+        values = clients.told(headline.name, part)
         for name, value in zip(names_of(member.trial.plan, clients.clients), values.tolist(), strict=True):
             if np.isfinite(value):
                 found[seed, name] = value

@@ -59,6 +59,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What it took to reach the comparison's level."""
     diverged: bool = False
     """Whether a loss was not finite."""
+    was_evaluated: bool = True
+    """Whether the server's model was: where each worker keeps a model of its own, it is not."""
 
     def value(self, name: str) -> float | None:
         """A measure by its name; None where it was not measured, or the level not reached."""
@@ -106,6 +108,11 @@ class ArmResult(msgspec.Struct, frozen=True, kw_only=True):
     def num_reached(self) -> int:
         """Number of seeds in which the arm reached the level."""
         return sum(outcome.reached is not None for outcome in self.outcomes)
+
+    @property
+    def num_evaluated(self) -> int:
+        """Number of seeds in which the arm's model was evaluated."""
+        return sum(outcome.was_evaluated for outcome in self.outcomes)
 
     @property
     def num_diverged(self) -> int:
@@ -202,30 +209,32 @@ def compare_arms(
     *,
     baseline: str | None = None,
     to: float | None = None,
+    measure: str | None = None,
     window: int | None = None,
     force: bool = False,
 ) -> Comparison:
     """Compare arms that have been gathered from runs.
 
-    `baseline` is the name of an arm (default: the first), `to` the value of the headline that updates, time and bytes
-    are counted to (default: the level of all scenarios, else the best of LADDER that every arm reached in every seed),
-    `window` how many evaluations a moving average is taken over (default: that of all scenarios, else WINDOW), `force`
-    allows arms with different data sets or models. Raises ScenarioError for what cannot be compared.
+    `baseline` is the name of an arm (default: the first), `to` the value of `measure` (default: the headline) that
+    updates, time and bytes are counted to (default: the level of all scenarios, else the best round one that every arm
+    reached in every seed), `window` how many evaluations a moving average is taken over (default: that of all
+    scenarios, else WINDOW), `force` allows arms with different data sets or models. Raises ScenarioError for what
+    cannot be compared.
     """
     if window is not None and window < 1:
         raise ScenarioError(f"--window: {window} is below 1; give a number of evaluations, e.g. 5.")
     arms = gathered.arms
     base = _baseline(arms, baseline)
     headline = next(iter(base.members.values())).trial.series.evaluations.headline
-    if to is not None and headline.is_share and not 0 < to <= 1:
-        raise ScenarioError(
-            f"--to: {to:g} is not above 0 and at most 1; give the {headline.words}, e.g. 0.97, or 97% in a shell."
-        )
     if not force:
         _check_tasks(arms, base)
     trials = [member.trial for arm in arms for member in arm.members.values()]
     plans = [trial.plan for trial in trials]
-    asked = _asked(plans, headline, to, window)
+    part = part_of(trial.series.evaluations.selects_by for trial in trials if len(trial.series.evaluations))
+    named = named_level(plans)
+    if to is not None:
+        named = Level(_measure(plans, headline, measure, to), to, named.window if named else WINDOW, is_named=True)
+    asked = named and msgspec.structs.replace(named, window=window or named.window, part=part)
     told = level_told(
         asked,
         [trial.series.evaluations for trial in trials],
@@ -240,7 +249,7 @@ def compare_arms(
         baseline=base.name,
         headline=headline,
         window=window,
-        selects_by=part_of(trial.series.evaluations.selects_by for trial in trials),
+        selects_by=part,
         level=level,
         confidence=CONFIDENCE,
         firsts={name: found for name in FIRSTS if (found := _first(results, name))},
@@ -277,13 +286,18 @@ def _result(
     )
 
 
-def _asked(plans: Sequence[Plan], headline: TaskMeasure, to: float | None, window: int | None) -> Level | None:
-    """The level that the user asks for, else at which all scenarios stop; None where nobody does."""
-    named = named_level(plans)
-    if to is not None:
-        part = part_of(plan.evaluator.selects_by for plan in plans)
-        return Level(headline, to, window or (named.window if named else WINDOW), part, is_named=True)
-    return named and msgspec.structs.replace(named, window=window or named.window)
+def _measure(plans: Sequence[Plan], headline: TaskMeasure, name: str | None, to: float) -> TaskMeasure:
+    """The measure of which a value is named; ScenarioError where a task has none of that name, or no such value."""
+    common = set.intersection(*({each.name for each in plan.measures} for plan in plans))
+    known = {each.name: each for plan in plans for each in plan.measures if each.name in common}
+    measure = headline if name is None else known.get(name)
+    if measure is None:
+        raise ScenarioError(f"--to: the tasks have no measure '{name}' in common; {choose(str(name), sorted(known))}")
+    if measure.is_share and not 0 < to <= 1:
+        raise ScenarioError(
+            f"--to: {to:g} is not above 0 and at most 1; give the {measure.words}, e.g. 0.97, or 97% in a shell."
+        )
+    return measure
 
 
 def _first(arms: Mapping[str, ArmResult], name: str) -> Win | None:
@@ -349,6 +363,7 @@ def _outcome(
         | {f"best_{series.evaluations.headline.name}": best_average(series.evaluations, window)},
         reached=reach(series.evaluations, level.value, window, level.measure) if level else None,
         diverged=series.outcome == "diverged",
+        was_evaluated=bool(len(series.evaluations)),
     )
 
 
