@@ -35,6 +35,10 @@ Locating = Callable[[str], AbstractContextManager[None]]
 TRIED = 64
 """Examples that are tried at once, at most."""
 PARTS = {"train": "training", "validation": "validation", "test": "test"}
+WITHIN_LOSS = {
+    "classification": ("Softmax", "Sigmoid"), "multi-label": ("Sigmoid", "Softmax"), "next-token": ("Softmax",),
+}  # fmt: skip
+"""Modules that turn scores into probabilities, by the objectives whose loss does so itself."""
 DRAWING = (
     "rand", "randn", "randint", "normal", "bernoulli", "poisson", "multinomial", "dropout", "uniform", "exponential",
     "log_normal", "cauchy", "geometric", "random",
@@ -44,8 +48,11 @@ DIFFERENCES = ("sub", "rsub", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_lo
 """Torch's functions of outputs and targets that make a table of them where one has an axis more."""
 
 
-def try_task(task: Task, data: DataSet, locating: Locating) -> None:
-    """ScenarioError with the first thing that is wrong, and the user's line where code of the user's failed."""
+def try_task(task: Task, data: DataSet, locating: Locating) -> str:
+    """Return what there is to be warned of; "" if there is nothing.
+
+    ScenarioError with the first thing that is wrong, and the user's line where code of the user's failed.
+    """
     objective = objective_of_task(task)
     size = min(task.batch_size, TRIED)
     if task.model in TOKEN_MODELS:
@@ -67,6 +74,27 @@ def try_task(task: Task, data: DataSet, locating: Locating) -> None:
                         _sums_of(task, model, objective, batch, where)
         with locating("task.objective"):
             _try_sums(task, model, objective, data.test, size)
+        return _squashed(task, model, batch_of(task, data.train, slice(0, size)))
+
+
+def _squashed(task: Task, model: torch.nn.Module, batch: Batch) -> str:
+    """Say so where what the model gives comes from a module that its loss has in itself; "" if it does not."""
+    kinds = WITHIN_LOSS.get(task.objective.name, ())
+    given: dict[str, list[torch.Tensor]] = {}
+    hooks = [
+        each.register_forward_hook(lambda module, _, found: given.setdefault(type(module).__name__, []).append(found))
+        for each in model.modules()
+        if type(each).__name__ in kinds
+    ]
+    with torch.no_grad():
+        outputs = called(model, batch.inputs)
+    for hook in hooks:
+        hook.remove()
+    last = next((kind for kind, found in given.items() if any(each is outputs for each in found)), "")
+    return last and (
+        f"{task.model} ends with {last}, which the loss of {task.objective.name} applies itself; leave it out, or the "
+        "model learns slowly and its measures are not what they seem"
+    )
 
 
 def try_size(task: Task, data: DataSet, size: int) -> None:
@@ -263,7 +291,8 @@ def _check_values(name: str, objective: Objective, sums: Sums) -> None:
         raise ScenarioError(*(f"{name}: {problem}{_at(objective, 'sums')}" for problem in error.problems)) from error
     except Exception as error:
         told = imports.reason(error, type(objective).values)
-        raise ScenarioError(f"{name}: its values cannot be made of its sums: {told}") from error
+        hint = f". {PLAIN_SUMS}" if isinstance(error, TypeError | AttributeError) else ""
+        raise ScenarioError(f"{name}: its values cannot be made of its sums: {told}{hint}") from error
     declared = [each.name for each in objective.measures]
     if missing := [each for each in declared if each not in values] if isinstance(values, dict) else []:
         at = _at(objective, "sums")
@@ -311,6 +340,7 @@ def _sums_of(task: Task, model: torch.nn.Module, objective: Objective, batch: Ba
     return found
 
 
+PLAIN_SUMS = "Sums are floats and numpy's arrays here, no tensors: compute with math and numpy"
 PAIR = "a pair of the sum and its weight, e.g. (errors.sum(), len(targets))"
 
 

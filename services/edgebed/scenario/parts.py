@@ -26,8 +26,10 @@ def read_data(given: object) -> Part:
         built_in = DATA_SETS[name].Config
         return Part(name=name, settings=checked_settings(f"data set '{name}'", name, built_in, settings))
     for key, value in settings.items():
-        if not isinstance(value, bool | int | float | str):
-            raise Problems([Problem((key,), f"not a number, text, true or false: {show(value)}")])
+        if not all(
+            isinstance(each, bool | int | float | str) for each in (value if isinstance(value, list) else [value])
+        ):
+            raise Problems([Problem((key,), f"not a number, text, true or false, or a list of such: {show(value)}")])
     return Part(name=name, settings=settings)
 
 
