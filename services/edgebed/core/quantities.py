@@ -11,6 +11,8 @@ VERDICTS = ("degraded", "trusted", "modelled", "unknown")
 """Verdicts on a trial's conditions; a measure or metric of one is its index here."""
 RESULTS = ("no result", "accounting does not close", "interrupted", "diverged", "not met", "completed", "met")
 """Results of a trial that is over, the gravest first; a metric of one is its index here."""
+HUGE = 1e15
+"""Numbers from which on nobody counts digits."""
 
 
 def bytes_text(value: float | None) -> str:
@@ -32,13 +34,13 @@ def operations_text(value: float) -> str:
 
 
 def number_text(value: float | None) -> str:
-    """A number to three significant digits, whole numbers from 100 up with thousands set apart by a comma."""
+    """A number to three significant digits, whole numbers from 100 to 1e15 with thousands set apart by a comma."""
     if value is None or not math.isfinite(value):
         return _absent(value)
+    if abs(value) >= HUGE or 0.0 < abs(value) < 0.001:
+        return f"{value:.3g}"
     if value == int(value) or abs(value) >= 100:
         return f"{value:,.0f}"
-    if abs(value) < 0.001:
-        return f"{value:.3g}"
     text = f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -6,7 +6,7 @@ whose whole numbers are the lowest and the highest.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -21,6 +21,7 @@ from edgebed.core.measures.task import Sums, added
 from edgebed.core.plan import Task
 from edgebed.core.quantities import count_text
 from edgebed.learning import weights
+from edgebed.learning.allocator import EVALUATION_CHUNK
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.inputs import batch_of
@@ -34,6 +35,14 @@ Locating = Callable[[str], AbstractContextManager[None]]
 """A context that tells at which key of the scenario what fails in it was given."""
 TRIED = 64
 """Examples that are tried at once, at most."""
+DRAWS = 8
+"""How often sums that are drawn at random are compared, at most."""
+CLIENTS_TRIED = 32
+"""Clients whose measures are tried each by itself, those with the fewest examples."""
+FACTOR = 1.5
+"""Within which sums that are drawn at random have to add up."""
+DISTURBANCES = (0.1, 1.0, 10.0)
+"""Deviations of what is added to a model's weights, so that measures that an untrained model has none of are tried."""
 PARTS = {"train": "training", "validation": "validation", "test": "test"}
 WITHIN_LOSS = {
     "classification": ("Softmax", "Sigmoid"), "multi-label": ("Sigmoid", "Softmax"), "next-token": ("Softmax",),
@@ -73,7 +82,10 @@ def try_task(task: Task, data: DataSet, locating: Locating) -> str:
                     else:
                         _sums_of(task, model, objective, batch, where)
         with locating("task.objective"):
-            _try_sums(task, model, objective, data.test, size)
+            _check_values(task.objective.name, objective, _try_sums(task, model, objective, data.test))
+            if imports.is_import_path(task.objective.name):
+                _check_state(task, model, objective, data, size)
+                _try_disturbed(task, model, objective, data.test)
         return _squashed(task, model, batch_of(task, data.train, slice(0, size)))
 
 
@@ -104,12 +116,27 @@ def try_size(task: Task, data: DataSet, size: int) -> None:
         torch.default_generator.manual_seed(0)
         model, batch = models.build_for(task), batch_of(task, data.train, slice(0, size))
         try:
-            objective.loss(model.train(), batch)
-        except Exception as error:
+            _loss_of(objective, model, batch)
+        except (Exception, SystemExit) as error:
             raise ScenarioError(
                 f"{task.model}: a mini-batch has {count_text(size, 'example')}, and it does not train on so few "
                 f"({error}). Give another batch_size, a higher min_examples, or a model without batch normalisation"
             ) from error
+
+
+def try_clients(task: Task, examples: Examples, names: Sequence[str]) -> None:
+    """ScenarioError where the measures have no values of a single client's examples."""
+    assert examples.clients is not None
+    objective = objective_of_task(task)
+    found, sizes = np.unique(examples.clients[examples.clients >= 0], return_counts=True)
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(0)
+        model = models.build_for(task, with_weights=True)
+        for client in found[np.argsort(sizes, kind="stable")][:CLIENTS_TRIED].tolist():
+            whose = f"examples of client '{names[client]}' alone"
+            batch = batch_of(task, examples, np.flatnonzero(examples.clients == client)[:EVALUATION_CHUNK])
+            sums = _sums_of(task, model, objective, batch, f"the {whose}")
+            _check_values(task.objective.name, objective, sums, f" of the {whose}")
 
 
 def _check_tokens(task: Task, data: DataSet) -> None:
@@ -140,7 +167,7 @@ def _try_model(task: Task, model: torch.nn.Module, objective: Objective, batch: 
     try:
         with torch.no_grad():
             outputs = called(model, batch.inputs)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ScenarioError(
             f"{task.model}: it does not take {where}, {_arrays(batch.inputs)}: {imports.reason(error, model.forward)}"
         ) from error
@@ -160,8 +187,8 @@ def _try_loss(task: Task, model: torch.nn.Module, objective: Objective, batch: B
     name, at = task.objective.name, _at(objective, "loss")
     try:
         with _NoTable(batch.size):
-            loss: Any = objective.loss(model.train(), batch)
-    except Exception as error:
+            loss: Any = _loss_of(objective, model, batch)
+    except (Exception, SystemExit) as error:
         told = imports.reason(error, _method(objective, "loss"))
         raise ScenarioError(f"{name}: it fails at the loss of {where}, {_given(task, batch)}: {told}") from error
     if not isinstance(loss, torch.Tensor) or loss.ndim or not loss.is_floating_point():
@@ -175,7 +202,7 @@ def _try_loss(task: Task, model: torch.nn.Module, objective: Objective, batch: B
     parameters = [each for each in weights.trained(model) if each.is_parameter]
     try:
         gradients = torch.autograd.grad(loss, [each.tensor for each in parameters], materialize_grads=True)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = imports.reason(error, _method(objective, "loss"))
         raise ScenarioError(f"{name}: its loss has no gradient: {told}") from error
     broken = [each.name for each, of in zip(parameters, gradients, strict=True) if not of.isfinite().all()]
@@ -192,12 +219,15 @@ def _try_loss(task: Task, model: torch.nn.Module, objective: Objective, batch: B
 
 
 def _check_mean(name: str, model: torch.nn.Module, objective: Objective, batch: Batch, at: str) -> None:
-    """Check that the loss of examples that are all there twice, with the same draws, is not twice as large."""
+    """Check that the loss of examples that are all there twice is not twice as large, if it has a loss of these."""
     draws = _Draws()
-    with torch.no_grad(), draws:
-        once = float(objective.loss(model.eval(), batch))
-        draws.again()
-        twice = float(objective.loss(model, _doubled(batch)))
+    try:
+        with torch.no_grad(), draws:
+            once = float(_loss_of(objective, model, batch))
+            draws.again()
+            twice = float(_loss_of(objective, model, _doubled(batch)))
+    except (Exception, SystemExit):  # noqa: BLE001 # the examples of a batch, or their number, may mean something
+        return
     if once and math.isclose(twice, 2 * once, rel_tol=1e-3):
         raise ScenarioError(
             f"{name}: its loss is a sum: of a batch of the same examples twice it is twice as large; return the mean "
@@ -233,6 +263,68 @@ class _Draws(TorchFunctionMode):
         return found
 
 
+def _loss_of(objective: Objective, model: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    """Return the loss as training has it computed, with what torch draws at random the same each time."""
+    torch.default_generator.manual_seed(0)
+    return objective.loss(model.train(), batch)
+
+
+def _check_state(task: Task, model: torch.nn.Module, objective: Objective, data: DataSet, size: int) -> None:
+    """Check that a call of the objective does not depend on the calls before: each process makes others."""
+    name, at = task.objective.name, imports.begins(type(objective))
+    train, test = (batch_of(task, part, slice(0, min(size, len(part)))) for part in (data.train, data.test))
+    found, kept = [], []
+    for _ in range(2):
+        buffers = [(each, each.tensor.clone()) for each in weights.trained(model) if not each.is_parameter]
+        with torch.no_grad():
+            loss = float(_loss_of(objective, model, train))
+            for each, before in buffers:
+                each.put_back()
+                each.tensor.copy_(before)
+        values = _check_values(name, objective, _sums_of(task, model, objective, test, "test examples"))
+        found.append({"loss": loss, **{f"measure '{key}'": value for key, value in values.items()}})
+        kept.append(_kept(objective))
+    for key, first in found[0].items():
+        if not np.isclose(first, found[1][key], rtol=1e-5, equal_nan=True):
+            raise ScenarioError(
+                f"{name}: its {key} of the same examples is {first:g}, and then {found[1][key]:g}, though torch is "
+                f"seeded alike; draw by torch alone, and keep nothing from call to call{at}"
+            )
+    if changed := [key for key, value in kept[1].items() if value != kept[0].get(key)]:
+        raise ScenarioError(
+            f"{name}: each call of it changes its '{changed[0]}'. Several processes have an objective each, of which "
+            "each makes other calls: keep what follows from the settings alone, such as a table that is made "
+            f"once{at}"
+        )
+
+
+def _kept(objective: Objective) -> dict[str, str]:
+    """What an objective and its own classes keep, by name."""
+    kinds = type(objective).__mro__
+    own = [each for each in kinds if not f"{each.__module__}.".startswith(("edgebed.", "builtins.", "abc."))]
+    all_kept = [item for of in (*reversed(own), objective) for item in vars(of).items()]
+    return {key: _text_of(value) for key, value in all_kept if not key.startswith(("__", "_abc_"))}
+
+
+def _text_of(value: Any) -> str:
+    """What is in a value, as far as numbers, containers, modules and generators go."""
+    match value:
+        case torch.Tensor() | np.ndarray():
+            return np.asarray(value.detach().cpu() if isinstance(value, torch.Tensor) else value).tobytes().hex()
+        case torch.nn.Module():
+            return _text_of(dict(value.state_dict()))
+        case torch.Generator():
+            return _text_of(value.get_state())
+        case np.random.Generator():
+            return str(value.bit_generator.state)
+        case dict():
+            return str([(_text_of(key), _text_of(each)) for key, each in value.items()])
+        case list() | tuple():
+            return str([_text_of(each) for each in value])
+        case _:
+            return repr(value)
+
+
 class _NoTable(TorchFunctionMode):
     """Refuses to take (B,) targets from (B, 1) outputs, or the other way around, which is a table of (B, B)."""
 
@@ -253,46 +345,91 @@ class _NoTable(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _try_sums(task: Task, model: torch.nn.Module, objective: Objective, examples: Examples, size: int) -> None:
-    """Check that sums can be added, and that the measures have values of them."""
+def _try_sums(task: Task, model: torch.nn.Module, objective: Objective, examples: Examples, of: str = "") -> Sums:
+    """Check that sums can be added, and that the measures have values of them, by the model `of` other weights."""
     name, at = task.objective.name, _at(objective, "sums")
-    half = min(len(examples), 2 * size) // 2
+    half = min(len(examples), 2 * TRIED) // 2
     cuts = [slice(0, half), slice(half, 2 * half)] if half else [slice(0, 1)]
-    where = "test examples"
-    parts = [_sums_of(task, model, objective, batch_of(task, examples, cut), where) for cut in cuts]
-    whole = _sums_of(task, model, objective, batch_of(task, examples, slice(0, cuts[-1].stop)), where)
-    if len({tuple(sorted(each)) for each in (*parts, whole)}) > 1:
-        others = ", ".join(sorted(set().union(*parts, whole) - set(whole).intersection(*parts)))
+
+    def drawn(seed: int) -> list[Sums]:
+        batches = (batch_of(task, examples, cut) for cut in (*cuts, slice(0, cuts[-1].stop)))
+        return [_sums_of(task, model, objective, batch, "test examples", seed) for batch in batches]
+
+    *parts, whole = first = drawn(0)
+    if len({tuple(sorted(each)) for each in first}) > 1:
+        others = ", ".join(sorted(set().union(*first) - set(whole).intersection(*parts)))
         raise ScenarioError(f"{name}: its sums have other names for other batches: {others}{at}")
     for key, (value, _) in whole.items():
         if any(np.shape(part[key][0]) != np.shape(value) for part in parts):
             told = f"{half} examples has shape {np.shape(parts[0][key][0])}, that of {2 * half} {np.shape(value)}"
             raise ScenarioError(f"{name}: its sum '{key}' of {told}; add up over the examples: .sum(){at}")
-    again = _sums_of(task, model, objective, batch_of(task, examples, cuts[0]), where)
+    again = drawn(1)
+    is_drawn = any(not np.array_equal(again[0][key][0], parts[0][key][0], equal_nan=True) for key in whole)
+    draws = [first, again, *(drawn(seed) for seed in range(2, DRAWS))] if is_drawn else [first]
     total = added(parts)
     for key, (value, weight) in whole.items():
         of_parts, of_weights = total[key]
-        is_drawn = not np.array_equal(again[key][0], parts[0][key][0], equal_nan=True)
-        if not is_drawn and not (_close(of_parts, value) and _close(of_weights, weight)):
+        if not _add_up(draws, key):
             raise ScenarioError(
                 f"{name}: its sum '{key}' does not add up: {len(cuts)} batches give {_told(of_parts)} with weight "
-                f"{of_weights:g}, and one of all their examples {_told(value)} with weight {weight:g}; return the sum "
-                f"over the examples, not their mean, and as weight their number{at}"
+                f"{of_weights:g}, and one of all their examples {_told(value)} with weight {weight:g}{of}; return the "
+                f"sum over the examples, not their mean, and as weight their number{at}"
             )
-    _check_values(name, objective, whole)
+    return whole
 
 
-def _check_values(name: str, objective: Objective, sums: Sums) -> None:
-    """Check the values of the measures; those that are not finite are a matter of a model that has learnt nothing."""
+def _add_up(draws: list[list[Sums]], key: str) -> bool:
+    """Whether a sum of batches, and its weight, are those of all their examples, of which each draw has the last.
+
+    One draw alone is exact but for rounding in single precision; of several some are about so.
+    """
+    pairs = [[np.array([each[key][k] for each in draw], np.float64) for draw in draws] for k in range(2)]
+    with np.errstate(all="ignore"):
+        if len(draws) == 1:
+            weight = float(pairs[1][0][-1])
+            return all(
+                np.allclose(each[:-1].sum(axis=0), each[-1], rtol=0.0, equal_nan=True,
+                            atol=1e-3 * np.abs(each[:-1]).sum(axis=0) + floor)
+                for (each,), floor in zip(pairs, (1e-7 * abs(weight), 0.0), strict=True)
+            )  # fmt: skip
+        for of_draws in pairs:
+            ratios = [
+                np.linalg.norm(each[:-1].sum(axis=0)) / np.linalg.norm(each[-1]) for each in of_draws if each[-1].any()
+            ]
+            if ratios and (min(ratios) > FACTOR or max(ratios) < 1.0 / FACTOR):
+                return False
+    return True
+
+
+def _try_disturbed(task: Task, model: torch.nn.Module, objective: Objective, examples: Examples) -> None:
+    """Try the sums of models whose weights are more and more disturbed, by the same draws each time."""
+    generator = torch.Generator().manual_seed(0)
+    for deviation in DISTURBANCES:
+        with torch.no_grad():
+            for each in weights.trained(model):
+                if each.is_parameter:
+                    each.tensor.add_(torch.randn(each.tensor.shape, generator=generator), alpha=deviation)
+        try:
+            with np.errstate(all="ignore"):
+                sums = _sums_of(task, model, objective, batch_of(task, examples, slice(0, 2 * TRIED)), "")
+        except ScenarioError:  # outputs may be as large as none that training makes
+            return
+        if not all(np.isfinite(value).all() for value, _ in sums.values()):
+            return
+        _try_sums(task, model, objective, examples, f", by a model with {deviation:g} x N(0, 1) added to its weights")
+
+
+def _check_values(name: str, objective: Objective, sums: Sums, of: str = "") -> dict[str, float]:
+    """Return the values of the measures; those that are not finite are a matter of a model that has learnt nothing."""
     at = _at(objective, "values")
     try:
         values: Any = objective.values(sums)
     except ScenarioError as error:
         raise ScenarioError(*(f"{name}: {problem}{_at(objective, 'sums')}" for problem in error.problems)) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = imports.reason(error, type(objective).values)
         hint = f". {PLAIN_SUMS}" if isinstance(error, TypeError | AttributeError) else ""
-        raise ScenarioError(f"{name}: its values cannot be made of its sums: {told}{hint}") from error
+        raise ScenarioError(f"{name}: its values cannot be made of its sums{of}: {told}{hint}") from error
     declared = [each.name for each in objective.measures]
     if missing := [each for each in declared if each not in values] if isinstance(values, dict) else []:
         at = _at(objective, "sums")
@@ -305,9 +442,10 @@ def _check_values(name: str, objective: Objective, sums: Sums) -> None:
         raise ScenarioError(
             f"{name}: its values are {got}; return a dict with a number for each of {', '.join(declared)}{at}"
         )
+    found: dict[str, float] = {}
     for each in objective.measures:
         try:
-            value = float(values[each.name])
+            found[each.name] = value = float(values[each.name])
         except (TypeError, ValueError, RuntimeError):
             raise ScenarioError(f"{name}: its {each.name} is {_kind(values[each.name])}, not a number{at}") from None
         if each.is_share and not (0.0 <= value <= 1.0 or math.isnan(value)):
@@ -315,17 +453,19 @@ def _check_values(name: str, objective: Objective, sums: Sums) -> None:
                 f"{name}: its {each.name} is {value:g}, and a share is from 0 to 1; leave out unit='share', or divide "
                 f"by what it is a share of{at}"
             )
-        if math.isnan(value) and not sums.get(each.name, (0.0, 1.0))[1]:
+        if math.isnan(value) and not of and not sums.get(each.name, (0.0, 1.0))[1]:
             at = _at(objective, "sums")
             raise ScenarioError(f"{name}: its sum '{each.name}' has weight 0; give the number of examples{at}")
+    return found
 
 
-def _sums_of(task: Task, model: torch.nn.Module, objective: Objective, batch: Batch, where: str) -> Sums:
+def _sums_of(task: Task, model: torch.nn.Module, objective: Objective, batch: Batch, where: str, seed: int = 0) -> Sums:
     name, at = task.objective.name, _at(objective, "sums")
     try:
         with torch.inference_mode():
+            torch.default_generator.manual_seed(seed)
             sums: Any = objective.sums(model.eval(), batch)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = imports.reason(error, _method(objective, "sums"))
         raise ScenarioError(f"{name}: it fails at the sums of {where}, {_given(task, batch)}: {told}") from error
     if not isinstance(sums, dict):
@@ -396,8 +536,3 @@ def _doubled(batch: Batch) -> Batch:
         return torch.cat((given, given))
 
     return Batch(doubled(batch.inputs), doubled(batch.targets), 2 * batch.size)
-
-
-def _close(one: NDArray[np.float64] | float, other: NDArray[np.float64] | float) -> bool:
-    """Whether two sums are the same but for rounding in single precision."""
-    return bool(np.allclose(one, other, rtol=1e-3, atol=1e-3, equal_nan=True))

@@ -153,6 +153,7 @@ class _Planner:
                     trial.evaluation.by_client, data, measured, [*parts.values()],
                     by_evaluator=not has_own_models(trial.method),
                 )  # fmt: skip
+            self._try_clients(name, task, clients, data)
         planned_nodes = NodePlanning(
             trial=trial, task=task, data=data, parts=parts, validation=validation, clients=clients, sharding=sharding,
             faults=faults, seed=self.scenario.seed, trace=trace, held_out=held_out,
@@ -355,6 +356,17 @@ class _Planner:
 
         with self._locating(name, "task.model", "task.batch_size", "task.min_examples", "task.split", *_shares(trial)):
             try_size(task, data, size)
+        self.tried[key] = ""
+
+    def _try_clients(self, name: str, task: Task, clients: ClientParts, data: DataSet) -> None:
+        """Try what is measured of single clients, where that is the user's own code."""
+        key = msgspec.json.encode((task.objective, task.model, data.name, clients.plan.part))
+        if key in self.tried or not is_import_path(task.objective.name):
+            return
+        from edgebed.learning.task_trial import try_clients  # loads torch
+
+        with self._locating(name, "task.objective", "evaluation.by_client"):
+            try_clients(task, clients.measured, data.client_names)
         self.tried[key] = ""
 
     def _counted(self, task: Task) -> Task:

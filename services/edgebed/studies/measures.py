@@ -116,23 +116,22 @@ def level_told(
 ) -> Level | None:
     """The level to which what the trials took is told: `named`, where one of them reached it.
 
-    Else, of the measure and window that `named` has, or of the headline, the best of `expected`, which are of the
-    headline, else the best round value, that every trial reached that learnt something, after its beginning; None where
-    there is none. Trials that were never evaluated have no part in it.
+    Else, of the measure and window that `named` has, or of the first trial's headline, the best of `expected`, which
+    are of the headline, else the best round value, that every trial reached that learnt something, after its beginning;
+    None where there is none, or not all measure it. Trials that were never evaluated have no part in it.
     """
     trials = [each for each in trials if len(each)]
     if named is not None and any(reach(each, named.value, named.window, named.measure) for each in trials):
         return named
-    headlines = {each.headline for each in trials}
-    measures = headlines if named is None else {named.measure}
-    if len(measures) != 1 or not all(measures <= set(each.measures) for each in trials):
+    if not trials:
         return None
-    (measure,) = measures
-    window = window if named is None else named.window
+    measure, window = (trials[0].headline, window) if named is None else (named.measure, named.window)
+    if not all(measure in each.measures for each in trials):
+        return None
     gains = [_learnt(each, window, measure) for each in trials]
     learnt = [each for each, gain in zip(trials, gains, strict=True) if gain >= LEARNT_MIN * max(gains) > 0.0]
     bests = [best for each in learnt if (best := best_average(each, window, measure)) is not None]
-    expected = expected if measures == headlines else ()
+    expected = expected if measure == trials[0].headline else ()
     levels = (*sorted(expected, key=measure.rank), *sorted(round_values(measure, bests), key=measure.rank))
     part = part_of(each.selects_by for each in trials)
     for level in levels:

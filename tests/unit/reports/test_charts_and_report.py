@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from edgebed.core import records
+from edgebed.core.measures.task import TaskMeasure
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.reports.run import charts
@@ -117,6 +118,24 @@ def test_the_most_frequent_class_is_told_to_be_the_test_part_s_beside_validation
 
     assert "most frequent class of the test part" in chart.svg
     assert "most frequent class of the test part" in headline_chart({"asgd": validated}, [0.9])
+
+
+def test_one_axis_has_one_measure(sample_run):
+    """Trials that are told by another measure are drawn by the first one's, or not at all."""
+    first = sample_run.trials["asgd"].series
+    loss = next(each for each in first.evaluations.measures if each.name == "loss")
+    by_loss = dataclasses.replace(first, evaluations=first.evaluations.told_by(loss))
+    strange = TaskMeasure(name="reward")
+    measured = dataclasses.replace(
+        first.evaluations, measures=(strange,), measured={"reward": first.evaluations.measured["loss"]}
+    )
+    other = dataclasses.replace(first, evaluations=measured)
+    chart = charts.charts_of({"asgd": first, "by-loss": by_loss, "other": other})["over-time"]
+    alike = charts.charts_of({"asgd": first, "by-loss": first})["over-time"]
+
+    assert chart.data.points == alike.data.points
+    assert "x asgd" in (text := headline_chart({"asgd": first, "other": other}))
+    assert "other" not in text
 
 
 def test_a_steady_rate_does_not_lie_on_the_frame(sample_run):

@@ -190,7 +190,7 @@ def test_quantities_are_written_as_people_read_them():
         "–",
     ]
     assert [
-        number_text(value) for value in (0, 0.1234, 12.34, 99.99999999999999, 1234.4, 0.1, 0.00005, float("nan"))
+        number_text(value) for value in (0, 0.1234, 12.34, 99.99999999999999, 1234.4, 0.1, 0.00005, 1e300, float("nan"))
     ] == [
         "0",
         "0.123",
@@ -199,6 +199,7 @@ def test_quantities_are_written_as_people_read_them():
         "1,234",
         "0.1",
         "5e-05",
+        "1e+300",
         "not finite",
     ]
     assert [seconds_text(value) for value in (-0.42, -185.0, 0.42, 12.34, 185, 7620)] == [

@@ -339,7 +339,7 @@ def test_the_accuracy_limit_ends_the_training_when_it_is_reached(make_fleet):
 
     assert fleet.report("evaluator", evaluated(0.8999)) == []
     (finish,) = fleet.report("evaluator", evaluated(0.9, 10))
-    assert (finish.to, finish.message.reason) == ("server", "accuracy 0.9000 reached 0.9 at update 10")
+    assert (finish.to, finish.message.reason) == ("server", "accuracy 0.9 reached 0.9 at update 10")
 
 
 def test_a_lucky_evaluation_does_not_end_what_a_mean_is_to_end(make_fleet):
@@ -350,7 +350,7 @@ def test_a_lucky_evaluation_does_not_end_what_a_mean_is_to_end(make_fleet):
         for _ in range(3):
             assert fleet.report("evaluator", evaluated(accuracy, version)) == []
     (finish,) = fleet.report("evaluator", evaluated(0.9))
-    assert finish.message.reason == "accuracy 0.9100 (mean of 3 evaluations) reached 0.9 at update 5"
+    assert finish.message.reason == "accuracy 0.91 (mean of 3 evaluations) reached 0.9 at update 5"
 
 
 @pytest.mark.parametrize("vital", ["server", "evaluator"])

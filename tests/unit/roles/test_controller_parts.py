@@ -70,7 +70,7 @@ def test_training_stops_when_the_mean_of_the_last_accuracies_is_reached(make_pla
     assert stopping.reason == ""
     (send,) = stopping.measured(accuracy(1.1))
     assert send.to == "server"
-    assert stopping.reason == send.message.reason == "accuracy 0.8000 (mean of 2 evaluations) reached 0.8 at update 7"
+    assert stopping.reason == send.message.reason == "accuracy 0.8 (mean of 2 evaluations) reached 0.8 at update 7"
 
 
 def test_the_first_reason_to_stop_is_told_to_a_server_that_comes_back(make_plan, members):

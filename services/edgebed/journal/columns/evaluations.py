@@ -46,6 +46,10 @@ class Evaluations:
         """The measure that results are told by."""
         return self.measures[0]
 
+    def told_by(self, measure: TaskMeasure) -> "Evaluations":
+        """These evaluations with another of the measures as the headline."""
+        return dataclasses.replace(self, measures=(measure, *(each for each in self.measures if each != measure)))
+
     @property
     def values(self) -> Floats:
         """The values of the headline by which versions are chosen."""

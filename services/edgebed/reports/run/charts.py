@@ -18,7 +18,14 @@ from edgebed.core.quantities import number_text, updates_text
 from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.columns.updates import Updates
 from edgebed.journal.series import Floats, Ints, Series
-from edgebed.reports.run.trial_measures import ValueRange, headline_of, most_frequent_label, selects_by, value_range
+from edgebed.reports.run.trial_measures import (
+    ValueRange,
+    headline_of,
+    most_frequent_label,
+    selects_by,
+    told_alike,
+    value_range,
+)
 from edgebed.reports.writing.figures import DASHES, INK, PALETTE, Chart, bytes_axis, line_style, log_axis, percent_axis
 
 RATE_BINS = 40
@@ -60,13 +67,15 @@ def charts_of(
 ) -> dict[str, Chart]:
     """All charts of trials, by name in the order of a report; `most_frequent`: see `with_most_frequent`.
 
+    Trials whose headline is another than the first one's are drawn by that one, where they measure it.
     Where updates of trials stand for different numbers of examples, as a round of models and a gradient do, they are
     drawn against the examples instead of the updates.
     """
     examples = {name: (examples_per_update or {}).get(name) for name in trials}
     part = selects_by(trials.values())
     drawn = {**CHARTS, "over-updates": _over_examples(examples)} if updates_text(examples) else CHARTS
-    charts = {name: draw(trials) for name, draw in drawn.items()}
+    told = told_alike(trials)
+    charts = {name: draw(told if name.startswith("over-") else trials) for name, draw in drawn.items()}
     return {
         name: with_most_frequent(chart, most_frequent, part) if name.startswith("over-") else chart
         for name, chart in charts.items()

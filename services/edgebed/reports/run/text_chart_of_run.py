@@ -9,7 +9,14 @@ import numpy as np
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.quantities import bytes_text, number_text
 from edgebed.journal.series import Floats, Series
-from edgebed.reports.run.trial_measures import ValueRange, headline_of, most_frequent_label, selects_by, value_range
+from edgebed.reports.run.trial_measures import (
+    ValueRange,
+    headline_of,
+    most_frequent_label,
+    selects_by,
+    told_alike,
+    value_range,
+)
 from edgebed.reports.writing.text_chart import Axis, Line, chart_lines
 
 MARKERS = "xo+*#@"
@@ -37,6 +44,7 @@ def headline_chart(
     drawn against the pushes alone. Without `colours` the text has no escape sequence at all, so that it can go to a
     file.
     """
+    trials = told_alike(trials)
     measured = {name: series.evaluations for name, series in trials.items() if series.evaluations.ingress_bytes.any()}
     is_known = all(np.isfinite(each.egress_bytes).all() for each in measured.values())
     headline, part = headline_of(trials.values()), selects_by(trials.values())

@@ -3,8 +3,9 @@
 Which measures these are, in which words and unit, `core/measures/trial.py` declares.
 """
 
+import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from edgebed.core.measures.measure import COUNT, Measure
@@ -68,6 +69,16 @@ def most_frequent_label(part: str) -> str:
 def headline_of(each: Iterable[Series]) -> TaskMeasure:
     """The headline of the first of some trials that measured one; without any that of a classification."""
     return next((series.evaluations.headline for series in each if len(series.evaluations)), declared(())[0])
+
+
+def told_alike(trials: Mapping[str, Series]) -> dict[str, Series]:
+    """Trials for one axis: each told by the headline of the first, without those that have measured others alone."""
+    headline = headline_of(trials.values())
+    return {
+        name: dataclasses.replace(series, evaluations=series.evaluations.told_by(headline))
+        for name, series in trials.items()
+        if headline in series.evaluations.measures or not len(series.evaluations)
+    }
 
 
 def selects_by(each: Iterable[Series]) -> str:

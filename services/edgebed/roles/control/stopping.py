@@ -44,7 +44,7 @@ class Stopping:
             return []
         words = measure.words_on(self.plan.evaluator.selects_by)
         of = "" if level.window == 1 else f" (mean of {level.window} evaluations)"
-        return self._stop(f"{words} {mean:.4f}{of} reached {level.value:g} at update {record.version}")
+        return self._stop(f"{words} {mean:.4g}{of} reached {level.value:g} at update {record.version}")
 
     def timed_out(self) -> list[Effect]:
         """Stop training as its time has passed."""

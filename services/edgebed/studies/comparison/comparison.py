@@ -337,7 +337,7 @@ def _check_tasks(arms: Sequence[Arm], base: Arm) -> None:
     found = {arm.name: [each for each in _task_changes(arm, base) if each.path in INCOMPARABLE] for arm in arms}
     if problems := [f"{name}: {', '.join(map(str, changes))}" for name, changes in found.items() if changes]:
         raise ScenarioError(
-            f"not the task of {base.name}: {'; '.join(problems)}. Accuracies, bytes and times of different data sets "
+            f"not the task of {base.name}: {'; '.join(problems)}. Values, bytes and times of different data sets "
             "or models say nothing about methods; leave these runs out, or give --force to compare them nevertheless"
         )
 
