@@ -25,6 +25,7 @@ from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work.base import LocalWork
 from edgebed.algorithms.optimizer import OPTIMIZERS
 from edgebed.core import imports
+from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
 
 
@@ -189,10 +190,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
 def code_of(kind: str, name: str, python_path: Sequence[str] = ()) -> Any:
     """What a part is made of: a built-in one's module, or the same of the user's own, which is looked for there first.
 
-    ScenarioError where an own one is not found, or is none of that kind.
+    ScenarioError where there is none, or it is none of that kind.
     """
     if imports.is_import_path(name):
         return own_part(LIKE.get(kind, kind), name, python_path)
+    if name not in KINDS[kind]:
+        raise ScenarioError(f"{kind} '{name}' is unknown; allowed: {', '.join(KINDS[kind])} or package.module:Name")
     return KINDS[kind][name]
 
 
@@ -202,13 +205,27 @@ def configure(kind: str, part: Part, python_path: Sequence[str] = ()) -> Any:
     return msgspec.convert(part.settings | name, code_of(kind, part.name, python_path).Config)
 
 
+def _resolved(method: Method, kind: str, python_path: Sequence[str] = ()) -> tuple[Any, Any]:
+    """Return what a part of a method is made of, and its settings.
+
+    ScenarioError where there is no such part, or a setting is wrong: the method may be that of a plan from a file.
+    """
+    if kind not in method.parts:
+        raise ScenarioError(f"the method {method.name} has no {kind}, only {', '.join(method.parts) or 'no part'}")
+    part = method.parts[kind]
+    try:
+        return code_of(kind, part.name, python_path), configure(kind, part, python_path)
+    except ValueError as error:
+        raise ScenarioError(f"the method {method.name}: {kind} '{part.name}': {error}") from error
+
+
 def compression_of(method: Method, task: Task, kind: str = "compression") -> Compressor:
     """Return the compression of the method's pushes; of kind `downlink`, that of its models on the way down."""
-    part = method.parts[kind]
-    make = code_of(kind, part.name).Compression
-    shapes = [tensor.shape for tensor in task.layout if not (tensor.is_buffer and make.sends_buffers)]
-    compressor: Compressor = make(configure(kind, part, task.python_path), shapes)
-    is_buffer = buffer_mask(task) if make.sends_buffers else None
+    code, config = _resolved(method, kind, task.python_path)
+    sends_buffers = code.Compression.sends_buffers
+    shapes = [tensor.shape for tensor in task.layout if not (tensor.is_buffer and sends_buffers)]
+    compressor: Compressor = code.Compression(config, shapes)
+    is_buffer = buffer_mask(task) if sends_buffers else None
     return compressor if is_buffer is None else WithBuffers(compressor, is_buffer)
 
 
@@ -220,9 +237,8 @@ def has_own_models(method: Method) -> bool:
 
 def aggregation_of(method: Method) -> tuple[type[Aggregator], Any]:
     """How its server applies pushes, and the settings of that."""
-    part = method.parts["aggregation"]
-    config = configure("aggregation", part)
-    return code_of("aggregation", part.name).Aggregation, config
+    code, config = _resolved(method, "aggregation")
+    return code.Aggregation, config
 
 
 def applied_together(method: Method, workers: int) -> int:
@@ -251,9 +267,8 @@ def small_local_work_of(method: Method, task: Task, size: int) -> LocalWork:
 
 
 def _local_work(method: Method, task: Task, is_buffer: NDArray[np.bool_] | None) -> LocalWork:
-    part = method.parts["local_work"]
-    config = configure("local_work", part, task.python_path)
-    work: LocalWork = code_of("local_work", part.name).LocalWork(config, is_buffer)
+    code, config = _resolved(method, "local_work", task.python_path)
+    work: LocalWork = code.LocalWork(config, is_buffer)
     return work
 
 
@@ -281,8 +296,8 @@ def has_modules(method: Method) -> bool:
 
 def rule_of(method: Method) -> Rule:
     """Return what a layer-wise method asks of a shard."""
-    part = method.parts["learning"]
-    rule: Rule = code_of("learning", part.name).rule(configure("learning", part))
+    code, config = _resolved(method, "learning")
+    rule: Rule = code.rule(config)
     return rule
 
 
@@ -301,5 +316,5 @@ def descent_of(part: Part) -> Descent:
 
 def exchange_of(method: Method) -> Callable[[NDArray[np.float32]], Exchanged]:
     """Return the function that says what shards send of an array."""
-    part = method.parts["exchange"]
-    return functools.partial(code_of("exchange", part.name).exchange, config=configure("exchange", part))
+    code, config = _resolved(method, "exchange")
+    return functools.partial(code.exchange, config=config)

@@ -6,11 +6,12 @@ them from a scenario; nothing here decides anything. Times are seconds, memory i
 
 import math
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
 from edgebed.core.actions import Action
+from edgebed.core.bounds import Amount, Count, PositiveAmount, PositiveCount, Seed, Share
 from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
 from edgebed.core.planned.clients import ByClient, together
 from edgebed.core.planned.device_core import REFERENCE, Core
@@ -44,11 +45,11 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """The random pause a worker makes between its gradient and its push, to emulate slow or busy devices."""
 
     distribution: Literal["constant", "uniform", "exponential"] = "constant"
-    low_s: float = 0.0
+    low_s: Amount = 0.0
     """The pause if constant; its lower end if uniform."""
-    high_s: float = 0.0
+    high_s: Amount = 0.0
     """Upper end of a uniform pause."""
-    mean_s: float = 0.0
+    mean_s: Amount = 0.0
     """Mean of an exponential pause."""
 
 
@@ -64,7 +65,7 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
     action: Action
     change: LinkChange | None = None
     """`link`: the change, whatever the plan says; None: back to the plan."""
-    cpus: float | None = None
+    cpus: PositiveAmount | None = None
     """`cpus`: the new cap in cores; None: back to the plan's."""
 
 
@@ -75,21 +76,21 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     node alone, and without a step the first time only: a restarted node does not die at once again.
     """
 
-    at_s: float | None = None
+    at_s: Amount | None = None
     """Time since training began."""
-    at_update: int | None = None
+    at_update: Count | None = None
     """Number of updates that the server has applied when the fault happens."""
     point: Point | None = None
-    step: int | None = None
+    step: Count | None = None
     """At `point`: only at this push, counted from 0; a pull counts as that of the push which follows it."""
-    probability: float | None = None
+    probability: Share | None = None
     """At `point`: by chance at every push of every incarnation, by (seed, fault, node and incarnation, k-th push)."""
 
 
 class FaultStep(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a fault: what is done, and how long after the fault was triggered."""
 
-    after_s: float
+    after_s: Amount
     injection: Injection
 
 
@@ -100,18 +101,18 @@ class FaultPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Name of the scenario's entry, which several nodes may share: its own, or e.g. `freeze-2`, the second entry."""
     node: str
     trigger: Trigger
-    steps: tuple[FaultStep, ...]
+    steps: Annotated[tuple[FaultStep, ...], msgspec.Meta(min_length=1)]
     """Steps in the order of their times, the first at once; e.g. cut and heal."""
     recurs: bool = False
     """Whether the entry has many moments, as churn has, or one with `every`: none is missed before it is due."""
-    every_s: float | None = None
+    every_s: PositiveAmount | None = None
     """Time between two moments of an entry that is repeated."""
 
 
 class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):
     """A fault at a point of a worker's protocol, as the worker knows it: where to stop and ask."""
 
-    fault: int
+    fault: Count
     """Index of the fault in `Plan.faults`."""
     trigger: Trigger
 
@@ -120,7 +121,7 @@ class TensorLayout(msgspec.Struct, frozen=True):
     """A named tensor and its place in the model's flat vector, in order."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Count, ...]
     is_buffer: bool = False
     """Whether the tensor is a buffer, such as a running mean, and no parameter."""
 
@@ -135,7 +136,7 @@ class ArrayForm(msgspec.Struct, frozen=True):
 
     name: str
     """Its name among several; empty: it is the only one, and given by position."""
-    shape: tuple[int, ...]
+    shape: tuple[Count, ...]
     """Shape without the axis of examples."""
     dtype: str
     """`uint8`, which is scaled to [0, 1] on its way to the model, `int64`, `bool` or `float32`."""
@@ -172,22 +173,22 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """What the model is given of an example."""
     targets: tuple[ArrayForm, ...] = (ArrayForm("", (), "int64"),)
     """What the objective is given of an example beside that."""
-    outputs: int
+    outputs: PositiveCount
     """Number of the model's outputs: classes, labels, numbers that are predicted, or entries of a vocabulary."""
     layout: tuple[TensorLayout, ...]
     """Tensors that training changes, parameters and buffers, in the flat vector's order."""
-    batch_size: int
+    batch_size: PositiveCount
     scaling: Literal["unit", "standardized"] = "unit"
     """`unit`: 8-bit pixels scaled to [0, 1], floats as they are; `standardized`: each image to mean 0, variance 1."""
-    gradient_time_s: float
+    gradient_time_s: Amount
     """Virtual time of one gradient at a compute speed of 1, as the scenario says or counted; simulation only."""
     gradient_flop: int = 0
     """Operations of one gradient, as counted; 0: `gradient_time_s` holds on every device."""
     uncounted: str = ""
     """Why they could not be counted; empty: they were, or need not be."""
-    compression_time_s: float = 0.0
+    compression_time_s: Amount = 0.0
     """Virtual time of compressing and encoding a push where a gradient takes `gradient_time_s`; simulation only."""
-    exchange_time_s: float = 0.0
+    exchange_time_s: Amount = 0.0
     """Virtual time of a push and its answer beside link and computation, on any device; only the simulation uses it."""
     objective: Part = Part(name="classification")
     """What training minimises, and what is measured (learning/objectives/)."""
@@ -200,9 +201,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Part of the model that a node has, and the nodes beside it."""
 
-    first: int = 0
+    first: Count = 0
     """Number of the part's first layer."""
-    end: int = 0
+    end: Count = 0
     """Number of the layer behind the part's last."""
     below: str = ""
     """The node that its inputs come from; empty: it has the examples themselves."""
@@ -212,25 +213,25 @@ class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Node that stores what shards send each other until it is asked for; empty: they send it to each other."""
     modules: str = ""
     """The node that has all gradient modules; empty: each lies beside its layers."""
-    queue: int = 4
+    queue: Count = 4
     """Outputs that may be on their way or unanswered at a time."""
     frozen: bool = False
     """Whether the layers keep their initial weights."""
-    batches: int | None = None
+    batches: Count | None = None
     """Batches of an epoch, where all epochs have the same and what is exchanged is stored by batch; None: by step."""
-    steps: int | None = None
+    steps: Count | None = None
     """Mini-batches of the whole training; None: without end."""
-    backup_every: int | None = None
+    backup_every: PositiveCount | None = None
     """Steps from one backup of all that training depends on to the next."""
-    weights_every: int | None = None
+    weights_every: PositiveCount | None = None
     """Steps from one copy of the weights for the evaluator to the next."""
     owners: tuple[tuple[str, int], ...] = ()
     """For the node that has all gradient modules: the shards that own them, from the bottom, and the end of each."""
     sizes: tuple[tuple[str, int], ...] = ()
     """Server: each node that it stores backups of, and how many of the model's weights it has."""
-    memory_bytes: int = 0
+    memory_bytes: Count = 0
     """Memory of the layers, with moments and with what they hold until their gradient is there, about."""
-    kept_bytes: int = 0
+    kept_bytes: Count = 0
     """Memory of what is stored by batch, at most."""
     costs: tuple[tuple[str, float], ...] = ()
     """Costs by kind of work: its share of a whole gradient's time; see roles/layerwise/shard_time.py."""
@@ -248,19 +249,19 @@ class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
     """Unique name: `server`, `evaluator`, `<class>-<index>` for workers."""
     device_class: str
     """The fleet's class for a worker, else the role."""
-    seed: int
+    seed: Seed
     host: str = ""
     """The host that it is placed on; empty: there is one alone."""
-    cpus: float | None = None
+    cpus: PositiveAmount | None = None
     """CPU cap in cores; None: no cap."""
-    memory_bytes: int | None = None
-    restart_s: float = 0.0
+    memory_bytes: Count | None = None
+    restart_s: Amount = 0.0
     """Virtual time that a restart takes beside its delay; only the simulation uses it."""
     task: Task
     method: Method
     trace: bool = False
     """Journal every message sent and received."""
-    check_s: float = 1.0
+    check_s: PositiveAmount = 1.0
     """Time in which the node sends the controller several heartbeats."""
 
     @property
@@ -341,18 +342,18 @@ class ServerPlan(LinkedPlan, frozen=True, kw_only=True, tag="server"):
     """The plan of the server."""
 
     role: ClassVar[Literal["server"]] = "server"
-    epochs_a_push: float = 0.0
+    epochs_a_push: Amount = 0.0
     """Passes through all workers' data that a push stands for."""
-    stop_updates: int | None = None
+    stop_updates: PositiveCount | None = None
     """Update that ends the trial."""
     pull: Pull = "full"
     """What a push is answered with."""
-    silence_s: float | None = None
+    silence_s: PositiveAmount | None = None
     """Time after which a worker that was answered, and is silent, has left: its state is released. None: never."""
-    checkpoint_every_updates: int | None = None
+    checkpoint_every_updates: PositiveCount | None = None
     """Updates from one checkpoint to the next, from which the server can be restored."""
-    checkpoint_every_s: float | None = None
-    due_every_updates: int | None = None
+    checkpoint_every_s: PositiveAmount | None = None
+    due_every_updates: PositiveCount | None = None
     """Updates from one version that the evaluator measures to the next; None: it measures at times."""
     durability: Durability = "none"
     """What becomes of an update that was answered, when the server dies."""
@@ -369,17 +370,17 @@ class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
     """The plan of a node that trains, the whole model or a layer shard."""
 
     role: ClassVar[Literal["worker"]] = "worker"
-    compute_speed: float = 1.0
+    compute_speed: PositiveAmount = 1.0
     """Speed relative to the machine's: at 0.5 a gradient takes twice as long."""
     core: Core | None = None
     """The device's core; None: the reference."""
     waiting: Waiting = Waiting()
-    num_workers: int = 1
+    num_workers: PositiveCount = 1
     """Number of workers in the trial."""
-    num_examples: int = 0
-    label_counts: tuple[int, ...] = ()
+    num_examples: Count = 0
+    label_counts: tuple[Count, ...] = ()
     """Number of those examples with each label."""
-    clients: tuple[int, ...] = ()
+    clients: tuple[Count, ...] = ()
     """Numbers of the clients whose examples it has, where the data is split by client."""
     by_client: ByClient | None = None
     """Its clients that it measures a model of its own on; None: it has no such model, or no such client."""
@@ -387,7 +388,7 @@ class WorkerPlan(LinkedPlan, frozen=True, kw_only=True, tag="worker"):
     """What a push is answered with."""
     points: tuple[PointTrigger, ...] = ()
     """Where faults wait for the worker."""
-    working_s: float | None = None
+    working_s: PositiveAmount | None = None
     """Seconds of work on a push after which, and as often, the worker tells the server that it works. None: never."""
 
     @property
@@ -433,7 +434,7 @@ class ModulesPlan(LinkedPlan, frozen=True, kw_only=True, tag="modules"):
     """The plan of the node that has all gradient modules."""
 
     role: ClassVar[Literal["modules"]] = "modules"
-    num_examples: int = 0
+    num_examples: Count = 0
     """Size of the data that all shards train with: the node has its labels."""
 
     @property
@@ -446,17 +447,17 @@ class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
     """The plan of the evaluator, which watches over the management network: it has no link, and no part of a model."""
 
     role: ClassVar[Literal["evaluator"]] = "evaluator"
-    num_examples: int = 0
+    num_examples: Count = 0
     """Size of the test part."""
-    num_validation: int = 0
+    num_validation: Count = 0
     """Size of the validation part; 0: the task has none."""
-    label_counts: tuple[int, ...] = ()
+    label_counts: tuple[Count, ...] = ()
     """Number of the test part's examples with each label."""
-    held_out: tuple[int, ...] = ()
+    held_out: tuple[Count, ...] = ()
     """Numbers of the clients that nobody trains on."""
-    evaluate_every_updates: int | None = None
+    evaluate_every_updates: PositiveCount | None = None
     """Updates from one version that is measured to the next; None: it measures at times."""
-    evaluate_every_s: float | None = None
+    evaluate_every_s: PositiveAmount | None = None
     by_client: ByClient | None = None
     """What is measured client by client; None: nothing is."""
 
@@ -484,6 +485,10 @@ Security = Literal["plain", "curve"]
 """How nodes show each other on the data network that they have the secret of the run: by a password, or encrypted."""
 
 
+Comparison = Literal[">=", "<=", "==", "!=", ">", "<"]
+"""How a measure is compared with a bound."""
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One trial: the scenario, or one of its variants, with all draws made."""
 
@@ -491,34 +496,34 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     trial: str
     """The variant's name, or the method's where the scenario has none."""
     question: str
-    seed: int
+    seed: Seed
     measures: tuple[TaskMeasure, ...] = ()
     """What is measured of the model, the headline first."""
     nodes: tuple[NodePlan, ...]
     """server, evaluator, what serves shards, then the workers in order of class and index."""
     client_names: tuple[str, ...] = ()
     """The clients that the data comes from, by number; none: it does not say."""
-    stop_updates: int | None = None
-    stop_time_s: float | None = None
+    stop_updates: PositiveCount | None = None
+    stop_time_s: Amount | None = None
     stop_level: Level | None = None
     """What the trial ends at when it is reached."""
     sweep_level: Level | None = None
     """Where runs of the scenario's sweep end; None: it has none, or the trial ends at a level itself."""
-    join_deadline_s: float = 60.0
+    join_deadline_s: Amount = 60.0
     """How long no node may start, join or become ready before continuing without those that are not ready (workers), or
     giving up (server, evaluator)."""
-    stall_deadline_s: float = 60.0
+    stall_deadline_s: Amount = 60.0
     """How long the run may make no progress before it is ended."""
     faults: tuple[FaultPlan, ...] = ()
     on_failure: Literal["ignore", "restart", "stop"] = "ignore"
     """What is done when a node has died, or has missed two checks: nothing; it is restarted; the trial ends."""
-    restart_delay_s: float = 1.0
+    restart_delay_s: Amount = 1.0
     """`restart`: time from the failure to the launch."""
     detector: Literal["network", "oracle"] = "network"
     """How the server learns that a worker has failed: from its own connections, or at once from the controller."""
-    check_s: float = 1.0
+    check_s: PositiveAmount = 1.0
     """Time between checks: a node without a heartbeat in two in a row has failed; with the next one it is back."""
-    expectations: tuple[tuple[str, str, float], ...] = ()
+    expectations: tuple[tuple[str, Comparison, float], ...] = ()
     """(measure, comparison, bound), e.g. ("final_loss", "<=", 0.3)."""
     expects_trusted: bool = False
     """Whether a live run fails if what was asked of links and caps did not hold."""

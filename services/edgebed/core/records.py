@@ -10,6 +10,7 @@ from typing import Self
 import msgspec
 
 from edgebed.core.actions import Action
+from edgebed.core.bounds import Count, Seconds, Seed
 from edgebed.core.recorded.measured import (
     Appended,
     Clock,
@@ -23,7 +24,7 @@ from edgebed.core.recorded.measured import (
     Transfers,
     Usage,
 )
-from edgebed.core.recorded.record import Count, CountOrNone, Every, Lag, Loss, Record, Seconds, Seed
+from edgebed.core.recorded.record import CountOrNone, Every, Lag, Loss, Record
 
 REASON_LENGTH_MAX = 500
 """Characters of the reason why a node or a trial ended that are journaled; a goodbye may be as long as a message."""

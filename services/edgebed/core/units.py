@@ -7,14 +7,15 @@ Parsing and formatting are inverse: `parse(format(x)) == x` for every x. Numbers
 0.1 s is the float nearest to a tenth. Used by the schema, by expectations and by tables; imports nothing of edgebed.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import NamedTuple
 
-WHOLE_NUMBER_MAX = 2**63 - 1
-"""The largest whole number that is read: what any record and any array takes."""
+LARGEST = 2**53
+"""The largest number that a scenario or a record may have, of anything but seeds. Up to here whole numbers are exact in
+JSON, and so many of them fit a column of 64 bits when they are added up."""
+SEED_MAX = 2**63 - 1
 NUMBER = r"[0-9]+(?:\.[0-9]+)?"
 DURATIONS_S = {"h": Decimal(3600), "m": Decimal(60), "s": Decimal(1), "ms": Decimal("1e-3"), "us": Decimal("1e-6")}
 MEMORY_BYTES = {
@@ -68,8 +69,9 @@ def parse_duration(text: object) -> float:
     if isinstance(text, str) and re.fullmatch(DURATION_PATTERN, text):
         parts = re.findall(rf"({NUMBER})(us|ms|[hms])", text)
         duration_s = float(sum((Decimal(number) * DURATIONS_S[unit] for number, unit in parts), Decimal()))
-        if math.isfinite(duration_s):
+        if duration_s <= LARGEST:
             return duration_s
+        raise ValueError(f"a duration is at most {LARGEST:,}s")
     raise _refusal("a duration", text, DURATION_FORM, _duration_hint)
 
 
@@ -145,8 +147,8 @@ def _parse_whole(what: str, text: object, units: Mapping[str, int], base: str, f
     amount = Decimal(match[1]) * units[match[2]]
     if amount != amount.to_integral_value():
         raise ValueError(f"not a whole number of {base}: '{text}'")
-    if amount > WHOLE_NUMBER_MAX:
-        raise ValueError(f"{what} is at most {WHOLE_NUMBER_MAX:,} {base}")
+    if amount > LARGEST:
+        raise ValueError(f"{what} is at most {LARGEST:,} {base}")
     return int(amount)
 
 

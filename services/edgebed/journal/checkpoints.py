@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.reading import open_file
-from edgebed.core.recorded.record import LARGEST
+from edgebed.core.units import LARGEST
 from edgebed.journal.run_folder import TrialFolder, write_atomically
 from edgebed.roles.layerwise.shard_server import split_parts
 from edgebed.wire import messages

@@ -16,7 +16,7 @@ from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.measures.clients import place_of
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import MEASURES, OF_TASK, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
-from edgebed.core.plan import Plan
+from edgebed.core.plan import Comparison, Plan
 from edgebed.core.quantities import VERDICTS
 from edgebed.core.records import ShardPhases, Traffic
 from edgebed.core.runtimes import is_virtual
@@ -32,7 +32,7 @@ from edgebed.journal.trial_warnings import divergence, losses, resumptions, unhe
 from edgebed.journal.verdict.fidelity import Fidelity, judge
 from edgebed.learning.objectives.registry import most_frequent_class
 
-COMPARISONS: dict[str, Callable[[float, float], bool]] = {
+COMPARISONS: dict[Comparison, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
     ">": operator.gt,

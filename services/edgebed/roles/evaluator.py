@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import has_own_models
 from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import EvaluatorPlan
-from edgebed.core.recorded.record import LARGEST
 from edgebed.core.records import Diverged, Evaluated
+from edgebed.core.units import LARGEST
 from edgebed.learning.objectives.registry import objective_of_task
 from edgebed.roles.clients import DueByClient, batched, clients_record
 from edgebed.roles.events import (

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from edgebed.core import units
-from edgebed.core.plan import Waiting
+from edgebed.core.plan import Comparison, Waiting
 from edgebed.scenario.mistakes.problems import NotAllowedError, show
 
 WAITING_FORM = "a duration, {uniform: [0s, 200ms]} or {exponential: 100ms}"
@@ -19,7 +19,7 @@ SPLIT_FORM = "iid, by-client, {dirichlet: 0.5} or {by-label: 2}"
 HELD_OUT_FORM = "a number of clients, or a list of their names"
 VALIDATION_FORM = "a share of the training examples, e.g. 10%, or own, the data set's own part"
 EVERY_FORM = "a number of updates, e.g. 200 updates, or a duration, e.g. 5s"
-COMPARISONS = (">=", "<=", "==", "!=", ">", "<")
+COMPARISONS: tuple[Comparison, ...] = get_args(Comparison)
 CPUS_MIN = 0.01  # the least that the kernel holds: a millisecond of each 100
 CPUS_MAX = 10_000.0  # more than any machine has, and less than the kernel refuses
 INTERVAL_MIN_S = 0.001  # virtual time, too, goes from one interval to the next
@@ -66,7 +66,7 @@ class Interval:
 class Bound:
     """What a measure is compared with."""
 
-    comparison: str
+    comparison: Comparison
     value: float
     text: str
     """The bound as the user wrote it, with its unit."""
@@ -163,8 +163,8 @@ def read_interval(given: object) -> Interval:
     """Read an interval in updates or in time; both above zero."""
     match = re.fullmatch(r"([0-9]+) updates?", given) if isinstance(given, str) else None
     if match:
-        if Decimal(match[1]) > units.WHOLE_NUMBER_MAX:
-            raise ValueError(f"an interval is at most {units.WHOLE_NUMBER_MAX:,} updates")
+        if Decimal(match[1]) > units.LARGEST:
+            raise ValueError(f"an interval is at most {units.LARGEST:,} updates")
         interval = Interval(updates=int(match[1]))
     elif isinstance(given, str) and re.fullmatch(units.DURATION_PATTERN, given):
         interval = Interval(time_s=units.parse_duration(given))
@@ -208,7 +208,8 @@ def read_bound(given: object, parse: Callable[[str], float], example: str) -> Bo
         raise ValueError(
             f'not a bound: {show(given)} (one of {", ".join(COMPARISONS)} and a value in quotes, e.g. "{example}")'
         )
-    return Bound(match[1], parse(match[2]), f"{match[1]} {match[2]}")
+    comparison = next(each for each in COMPARISONS if each == match[1])
+    return Bound(comparison, parse(match[2]), f"{comparison} {match[2]}")
 
 
 def _only_item(given: object, what: str, form: str, names: tuple[str, ...]) -> tuple[str, Any]:

@@ -525,7 +525,7 @@ class Header(Section):
     """Name of the scenario, and of the folder of its runs."""
     question: str = ""
     """What the scenario is to find out, in a sentence."""
-    seed: int = Field(default=1, ge=0, le=2**63 - 1)
+    seed: int = Field(default=1, ge=0, le=units.SEED_MAX)
     """Decides all that chance decides; the same seed gives the same draws."""
 
 

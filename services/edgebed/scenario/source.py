@@ -8,6 +8,7 @@ as ten; two equal keys are an error.
 import datetime as dt
 import functools
 import io
+import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from edgebed.core.errors import OPTION, Location, Place, ScenarioError
 from edgebed.core.host import in_container
 from edgebed.core.imports import path_of
 from edgebed.core.quantities import first_text
-from edgebed.core.units import WHOLE_NUMBER_MAX
+from edgebed.core.units import LARGEST, SEED_MAX
 from edgebed.scenario.mistakes.problems import Problem
 
 NAMES_MAX = 8
@@ -306,8 +307,9 @@ def _scalar(value: object, place: Place, path: tuple[str, ...]) -> object:
                 f"YAML tags such as {value.tag.value} are not used here; a text that begins with ! needs quotes."
             )
         )
-    if isinstance(value, int) and abs(value) > WHOLE_NUMBER_MAX:
-        problem = f"a number that is too large: whole numbers are at most {WHOLE_NUMBER_MAX:,}"
+    largest = SEED_MAX if path == ("seed",) else LARGEST
+    if isinstance(value, int | float) and largest < abs(value) < math.inf:
+        problem = f"a number that is too large: {'seeds' if largest == SEED_MAX else 'numbers'} are at most {largest:,}"
         raise ScenarioError(Location(place, path).problem(problem))
     for kind in (bool, int, float, str):
         if isinstance(value, kind):

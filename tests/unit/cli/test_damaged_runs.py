@@ -1,5 +1,8 @@
 """Runs that are damaged, or a stranger's: each command says which file, which line and why, and nothing hangs."""
 
+import functools
+import json
+import operator
 import os
 import shutil
 
@@ -8,6 +11,8 @@ import pytest
 from command_line import command_line
 from finished_runs import RISING, finished_run
 
+from edgebed.algorithms.registry import batches_a_push
+from edgebed.core.errors import ScenarioError
 from edgebed.core.package import fingerprint
 from edgebed.journal.run_folder import RunFolder
 
@@ -73,6 +78,19 @@ def with_file(name, content):
     return damage
 
 
+def with_plan(*keys, value):
+    """A plan that has this in place of what is found by these keys."""
+
+    def damage(folder):
+        path = folder.trial("asgd").plan
+        plan = json.loads(path.read_bytes())
+        *outer, last = keys
+        functools.reduce(operator.getitem, outer, plan)[last] = value
+        path.write_text(json.dumps(plan))
+
+    return damage
+
+
 def update(**fields):
     """The line of an update."""
     given = {"incarnation": 1, "step": 3, "version": 4, "base": 0, "staleness": 0, "entries": 1, "bits": 1, "bytes": 1}
@@ -103,6 +121,27 @@ PLANS = {
         with_file("asgd/plan.json", b'{"scenario":"x","trial":"x","question":"","seed":1,"nodes":[{}]}'),
         "plan.json: not readable as a plan: ",
     ),
+    "a link that loses less than nothing": (
+        with_plan("classes", 0, "link", "loss", value=-0.5),
+        "plan.json: not readable as a plan: Expected `float` >= 0.0 - at `$.link.loss`",
+    ),
+    "a link without a rate": (with_plan("classes", 0, "link", "uplink_bit_s", value=0), "`$.link.uplink_bit_s`"),
+    "a time beyond all times": (with_plan("stop_time_s", value=1e300), "`$.stop_time_s`"),
+    "a number of updates below 0": (with_plan("stop_updates", value=-1), "`$.stop_updates`"),
+    "an expectation of nothing known": (
+        with_plan("expectations", value=[["happiness", ">=", 1.0]]),
+        "plan.json: not readable as a plan: it expects something of 'happiness'",
+    ),
+    "a level of nothing known": (
+        with_plan("stop_level", value={"measure": "happiness", "value": 1.0, "window": 1}),
+        "plan.json: not readable as a plan: a level of 'happiness'",
+    ),
+    "a mean of no evaluation": (
+        with_plan("stop_level", value={"measure": "accuracy", "value": 1.0, "window": 0}), "`$.stop_level.window`"
+    ),
+    "a fault without a step": (
+        with_plan("faults", value=[{"name": "f", "node": "edge-0", "trigger": {}, "steps": []}]), "`$.faults[0].steps`"
+    ),
     "a manifest of another kind": (with_file("manifest.json", b'{"trials":5}'), "manifest.json: "),
     "a deep manifest": (with_file("manifest.json", DEEP), "manifest.json: "),
 }  # fmt: skip
@@ -122,6 +161,24 @@ def test_a_damaged_run_is_an_error_that_names_the_file(edgebed, run, command, da
     error = next(line for line in printed.splitlines() if line.startswith("error: "))
     assert place in error
     assert len(error.partition(place)[2]) > 10
+
+
+@pytest.mark.parametrize(
+    ("keys", "value", "cause"),
+    [
+        (("local_work", "name"), "sleep", "local_work 'sleep' is unknown; allowed: gradient-step, "),
+        (("local_work",), {"name": "local-steps", "settings": {"epochs": -1.0}}, "'local-steps': epochs: -1 is not"),
+        ((), {"compression": {"name": "none"}}, "the method asgd has no local_work, only compression"),
+    ],
+)
+def test_a_method_that_nobody_knows_is_told(edgebed, run, keys, value, cause):
+    """By whoever would reckon with it."""
+    with_plan("common", "method", "parts", *keys, value=value)(run)
+    with pytest.raises(ScenarioError) as caught:
+        batches_a_push(run.trial("asgd").read_plan().workers()[0])
+    assert cause in str(caught.value)
+    for command in READERS:
+        assert "Traceback" not in edgebed(*command.split(), "pair")[1]
 
 
 @pytest.mark.parametrize("command", ["events", "watch"])
@@ -177,6 +234,19 @@ def test_steps_of_shards_beyond_all_that_was_told_are_refused(edgebed, run, step
 
     assert code == 3
     assert "events.jsonl:5: not a line of a journal: step " in printed
+
+
+def test_a_run_whose_log_is_damaged_is_resumed_without_it(edgebed, run):
+    """The command that is shown works as it stands; other runs are resumed with their log."""
+    assert "to resume: edgebed resume pair/0001\n" in edgebed("show", "pair")[1]
+    with run.trial("asgd").journal.open("a") as journal:
+        reason = "server-log/log of the server: damaged at byte 7 (edgebed resume --from-checkpoint)"
+        journal.write(
+            json.dumps({"t": 99, "node": "controller", "kind": "ended", "outcome": "failed", "reason": reason})
+        )
+        journal.write("\n")
+
+    assert "to resume: edgebed resume pair/0001 --from-checkpoint\n" in edgebed("show", "pair")[1]
 
 
 def saved(**arrays):

@@ -14,7 +14,7 @@ from edgebed.core.planned.plan_file import dump_plan, load_plan
 
 TASK = Task(model="-", inputs=one_array((1,)), outputs=10, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(name="-", parts={"aggregation": Part(name="-", settings={"alpha": [1, 2.5]})})
-TRACED = LinkPlan(changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=k) for k in range(100)), period_s=100.0)
+TRACED = LinkPlan(changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=k + 1) for k in range(100)), period_s=100.0)
 
 
 def node(role: str, name: str = "", device_class: str = "", **fields: Any) -> NodePlan:

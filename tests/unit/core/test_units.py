@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import units
+from edgebed.core.units import LARGEST
 
-SECONDS = st.floats(min_value=0.0, max_value=1e300, allow_nan=False)
-AMOUNTS = st.integers(min_value=0, max_value=10**18)
+SECONDS = st.floats(min_value=0.0, max_value=LARGEST, allow_nan=False)
+AMOUNTS = st.integers(min_value=0, max_value=LARGEST)
 SHARES = st.floats(min_value=0.0, max_value=1.0)
 READERS = (units.parse_duration, units.parse_memory, units.parse_rate, units.parse_percentage)
 
@@ -251,7 +252,7 @@ def test_a_speed_without_its_unit_is_refused(text: str, hint: str) -> None:
         units.parse_speed(text)
 
 
-@given(st.integers(min_value=0, max_value=10**16))
+@given(st.integers(min_value=0, max_value=LARGEST))
 def test_reading_a_speed_undoes_writing_it(flop_s: int) -> None:
     """For every speed."""
     assert units.parse_speed(units.format_speed(flop_s)) == flop_s

@@ -10,7 +10,7 @@ from sample_runs import make_plan, sample_entries, write_sample_run
 from edgebed.core import records
 from edgebed.core.console import make_console
 from edgebed.core.errors import EdgebedError
-from edgebed.core.recorded.record import LARGEST
+from edgebed.core.units import LARGEST
 from edgebed.journal.run_folder import RunFolder
 from edgebed.reports.run.brief import links_brief, results_brief
 from edgebed.reports.run.report import report_page

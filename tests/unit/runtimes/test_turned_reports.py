@@ -16,7 +16,7 @@ from sample_runs import make_plan
 from edgebed.core import records
 from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.recorded.reach import UNTOLD_MAX
-from edgebed.core.recorded.record import LARGEST
+from edgebed.core.units import LARGEST
 from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.metrics.openmetrics import SampleStore

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core.errors import ScenarioError
+from edgebed.core.units import LARGEST
 from edgebed.scenario.load import load_scenario
 from edgebed.scenario.overrides import options_of, parse_set
-from edgebed.scenario.source import WHOLE_NUMBER_MAX
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=12)
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-WHOLE_NUMBER_MAX, WHOLE_NUMBER_MAX) | st.floats(allow_nan=False) | TEXTS,
+    st.none() | st.booleans() | st.integers(-LARGEST, LARGEST) | st.floats(-LARGEST, LARGEST) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )

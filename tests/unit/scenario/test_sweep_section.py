@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tiny_sweep import SWEEP, write_sweep
 
 from edgebed.core.measures.task import Level
+from edgebed.core.units import LARGEST
 from edgebed.scenario import source
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.sweep_section import value_text
@@ -42,7 +43,7 @@ def test_options_change_the_section(tmp_path):
     assert given_whole.over == {"task.batch_size": [5]}
 
 
-SCALARS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(allow_nan=False, allow_infinity=False)
+SCALARS = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.floats(-LARGEST, LARGEST)
 TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), max_size=12)
 
 

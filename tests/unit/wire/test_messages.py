@@ -40,8 +40,13 @@ def values(declared: Any) -> st.SearchStrategy[Any]:
     if origin is typing.Annotated:
         bounds = arguments[1]
         if arguments[0] is float:
-            return st.floats(bounds.ge, bounds.le, allow_nan=False)  # a NaN does not equal itself
-        return st.integers(bounds.ge, bounds.le)
+            least = bounds.ge if bounds.gt is None else bounds.gt
+            return st.floats(
+                least, bounds.le, exclude_min=bounds.gt is not None, allow_nan=False
+            )  # a NaN is unlike itself
+        if arguments[0] is int:
+            return st.integers(bounds.ge, bounds.le)
+        return values(arguments[0]).filter(lambda found: len(found) >= bounds.min_length)
     if origin in (typing.Union, types.UnionType):
         return st.one_of(*map(values, arguments))
     if origin is dict:

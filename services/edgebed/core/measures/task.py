@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from edgebed.core.bounds import PositiveCount
 from edgebed.core.quantities import number_text, percent_text
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class Level(msgspec.Struct, frozen=True):
 
     measure: str
     value: float
-    window: int = 1
+    window: PositiveCount = 1
 
 
 def added(each: Sequence[Sums]) -> Sums:

@@ -5,6 +5,8 @@ from itertools import chain, compress
 
 import msgspec
 
+from edgebed.core.bounds import Count, PositiveAmount, PositiveCount
+
 OF_CLIENTS = ("clients", "sizes", "own")
 """Fields of `ByClient` with a value for each client, or none."""
 
@@ -12,7 +14,7 @@ OF_CLIENTS = ("clients", "sizes", "own")
 class FineTune(msgspec.Struct, frozen=True, kw_only=True):
     """Local fine-tuning before a client is measured: gradient descent on the client's own training examples."""
 
-    steps: int
+    steps: Count
     learning_rate: float
 
 
@@ -21,19 +23,19 @@ class ByClient(msgspec.Struct, frozen=True, kw_only=True):
 
     part: str
     """Part of the data that these examples are of."""
-    clients: tuple[int, ...]
+    clients: tuple[Count, ...]
     """Numbers of the clients into `Plan.client_names`, in order."""
-    sizes: tuple[int, ...]
+    sizes: tuple[Count, ...]
     """Number of these examples of each."""
-    unseen: tuple[int, ...] = ()
+    unseen: tuple[Count, ...] = ()
     """Numbers of those of whom nobody trains on an example."""
-    own: tuple[int, ...] = ()
+    own: tuple[Count, ...] = ()
     """Number of training examples that each is fine-tuned on; none: there is no fine-tuning."""
     fine_tune: FineTune | None = None
     """Local fine-tuning before the measure; None: there is none."""
-    every_updates: int | None = None
+    every_updates: PositiveCount | None = None
     """Updates from one version that is measured by client to the next; None, with the next: the last model alone."""
-    every_s: float | None = None
+    every_s: PositiveAmount | None = None
 
     def only(self, clients: Collection[int]) -> "ByClient | None":
         """Return the same for these clients alone; None where there is none of them."""

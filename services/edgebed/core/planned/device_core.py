@@ -2,6 +2,8 @@
 
 import msgspec
 
+from edgebed.core.bounds import Amount, PositiveAmount
+
 OVERHEAD_FLOP = 10**7
 """Operations for which a core has the time that a gradient takes whatever its batch, where that was not measured: a
 slower core is slower at everything. 0.2 ms at the 50 GFLOP/s at which the smallest model was measured to take that."""
@@ -10,9 +12,9 @@ slower core is slower at everything. 0.2 ms at the 50 GFLOP/s at which the small
 class Core(msgspec.Struct, frozen=True, kw_only=True):
     """A core of a device, as virtual time knows it."""
 
-    flop_s: float
+    flop_s: PositiveAmount
     """Floating-point operations a second, at float32."""
-    overhead_s: float
+    overhead_s: Amount
     """Time of a gradient whatever its batch."""
     device: str = ""
     """The device's profile; empty: the scenario says the speed itself."""

@@ -2,6 +2,8 @@
 
 import msgspec
 
+from edgebed.core.bounds import Count, PositiveCount
+
 LOCAL = "local"
 CONTEXT = "context:"
 FORMS = (LOCAL, "ssh://[user@]host[:port]", "tcp://host:port (with tls: FOLDER)", "unix:///path", f"{CONTEXT}NAME")
@@ -28,9 +30,9 @@ class HostPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     engine: str = LOCAL
     tls: str = ""
-    cores: int | None = None
-    memory_bytes: int | None = None
-    rate_bit_s: int | None = None
+    cores: Count | None = None
+    memory_bytes: Count | None = None
+    rate_bit_s: PositiveCount | None = None
     """Rate of the network between the hosts, at this one."""
 
     @property

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import msgspec
 
 from edgebed.core import units
+from edgebed.core.bounds import Amount, PositiveAmount, PositiveCount, Share
 
 RATE_MIN_BIT_S = 8_000  # a packet of 1,514 bytes takes a second and a half
 RATE_MAX_BIT_S = 10 * 10**9
@@ -20,34 +21,34 @@ LATENCY_MAX_S = 60.0
 class Impairments(msgspec.Struct, frozen=True, kw_only=True):
     """What happens to packets in each direction of a link, beside its rates."""
 
-    latency_s: float = 0.0
+    latency_s: Amount = 0.0
     """Latency one way, in each direction."""
-    jitter_s: float = 0.0
+    jitter_s: Amount = 0.0
     """Latency is drawn evenly from latency - jitter to latency + jitter."""
-    loss: float = 0.0
+    loss: Share = 0.0
     """Share of the packets that are lost, in each direction, from 0 to 1."""
 
 
 class LinkValues(Impairments, frozen=True, kw_only=True):
     """What a link is at a moment. A rate of None: as fast as the machine."""
 
-    uplink_bit_s: int | None = None
+    uplink_bit_s: PositiveCount | None = None
     """Rate at which the node may send."""
-    downlink_bit_s: int | None = None
+    downlink_bit_s: PositiveCount | None = None
     """Rate at which the node may receive."""
 
 
 class LinkChange(msgspec.Struct, frozen=True, kw_only=True):
     """What a link changes to at a time; None: stays as it is."""
 
-    at_s: float = 0.0
+    at_s: Amount = 0.0
     """Time since training began; in a link that repeats, since the beginning of the period. A fault's change is at
     once."""
-    uplink_bit_s: int | None = None
-    downlink_bit_s: int | None = None
-    latency_s: float | None = None
-    jitter_s: float | None = None
-    loss: float | None = None
+    uplink_bit_s: PositiveCount | None = None
+    downlink_bit_s: PositiveCount | None = None
+    latency_s: Amount | None = None
+    jitter_s: Amount | None = None
+    loss: Share | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the fields that change, with their values."""
@@ -66,9 +67,9 @@ class LinkPlan(LinkValues, frozen=True, kw_only=True):
 
     changes: tuple[LinkChange, ...] = ()
     """Changes in the order of their times."""
-    period_s: float | None = None
+    period_s: PositiveAmount | None = None
     """Time after which the changes are repeated; None: they happen once."""
-    offset_s: float = 0.0
+    offset_s: Amount = 0.0
     """Place in the period at which training begins."""
 
     @property

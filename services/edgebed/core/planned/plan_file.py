@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from edgebed.core.measures.trial import measure_of
 from edgebed.core.plan import Method, NodePlan, Plan, Task
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -74,6 +75,7 @@ def load_plan(written: Mapping[str, Any]) -> Plan:
         classes.append(msgspec.structs.replace(made, **shared))
     nodes = tuple(_node(classes, entry) for entry in form.nodes)
     _check_nodes(nodes)
+    _check_measures(plan)
     return msgspec.structs.replace(plan, nodes=nodes)
 
 
@@ -85,6 +87,18 @@ def _check_nodes(nodes: Sequence[NodePlan]) -> None:
     for role in ("server", "evaluator"):
         if roles[role] != 1:
             raise msgspec.ValidationError(f"it has {roles[role]} nodes that are {role}, not one")
+
+
+def _check_measures(plan: Plan) -> None:
+    """ValidationError unless what is to be reached or expected is of a measure that the trial has."""
+    names = {each.name for each in plan.measures}
+    for name in (each.measure for each in (plan.stop_level, plan.sweep_level) if each and each.measure not in names):
+        raise msgspec.ValidationError(f"a level of {name!r} is to be reached, which is no measure of its task")
+    for name, _, _ in plan.expectations:
+        try:
+            measure_of(name, plan.measures)
+        except KeyError:
+            raise msgspec.ValidationError(f"it expects something of {name!r}, which is no measure") from None
 
 
 def _class(node: NodePlan, common: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from edgebed.core.recorded.record import Amount, Count, Record, Seconds, Share
+from edgebed.core.bounds import Amount, Count, Seconds, Share
+from edgebed.core.recorded.record import Record
 
 HOST_LOAD_S = 2.0
 """Seconds that a `HostLoad` covers."""

@@ -4,19 +4,14 @@ from typing import Annotated
 
 import msgspec
 
-LARGEST = 2**53
-"""Numbers up to here are exact in JSON, and so many of them fit a column of 64 bits when they are added up."""
-Count = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
+from edgebed.core.units import LARGEST
+
 CountOrNone = Annotated[int, msgspec.Meta(ge=-1, le=LARGEST)]
 """A count, or -1: none, or not reported."""
 Lag = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 Every = Annotated[int, msgspec.Meta(ge=1, le=10_000)]
 """Steps in a row that a line stands for."""
-Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-Seconds = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
-Amount = Annotated[float, msgspec.Meta(ge=0.0, le=LARGEST)]
 Loss = Annotated[float, msgspec.Meta(description="of any size, and NaN where it was not finite")]
-Seed = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=str.lower, omit_defaults=True):

@@ -47,7 +47,7 @@ class Evaluations:
         return self.measures[0]
 
     def told_by(self, measure: TaskMeasure) -> "Evaluations":
-        """These evaluations with another of the measures as the headline."""
+        """Return the evaluations with another of their measures as the headline."""
         return dataclasses.replace(self, measures=(measure, *(each for each in self.measures if each != measure)))
 
     @property

@@ -18,7 +18,7 @@ from edgebed.core import records
 from edgebed.core.plan import NodePlan, Plan, Shard
 from edgebed.core.recorded.measured import CUMULATIVE
 from edgebed.core.recorded.reach import Reach
-from edgebed.core.recorded.record import LARGEST
+from edgebed.core.units import LARGEST
 from edgebed.wire.messages import DATA, Checkpoint, Keep, Message, Reached, Refuse
 
 CLOCK_S = 60.0
