@@ -248,7 +248,7 @@ def show_results(result: "Run", *, json: bool, verbose: bool) -> None:
 
     put_parts(results_brief(result, verbose=verbose))
     if result.can_be_resumed:
-        say(f"to resume: edgebed resume {result.folder.name}")
+        say(f"to resume: {result.resume_command}")
 
 
 def _found(name: str, runs_dir: Path | None) -> "RunFolder":

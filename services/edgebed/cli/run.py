@@ -27,6 +27,7 @@ from edgebed.cli.options import (  # fmt: skip
 )
 from edgebed.cli.problems import say_problems
 from edgebed.core.console import put, put_json, say
+from edgebed.core.errors import WITHOUT_LOG
 
 
 def run(
@@ -79,9 +80,7 @@ def resume(
     *,
     from_checkpoint: Annotated[
         bool,
-        typer.Option(
-            "--from-checkpoint", help="Without the server's log: what came after the last checkpoint is lost."
-        ),
+        typer.Option(WITHOUT_LOG, help="Without the server's log: what came after the last checkpoint is lost."),
     ] = False,
     verbose: Verbose = False,
     json: Json = False,

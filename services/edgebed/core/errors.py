@@ -170,6 +170,10 @@ def lacking(what: str, module: str) -> str:
     return f"{KERNEL_LACKS} {what} (modprobe {module} loads it, where it was built)"
 
 
+WITHOUT_LOG = "--from-checkpoint"
+"""Option that resumes a run without its server's log; a reason that names it is one that the log is of no use."""
+
+
 class DamagedFileError(EdgebedError):
     """A file that a node goes on from is damaged: the node would fail in the same way if it were started anew."""
 

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.errors import EdgebedError, ScenarioError
+from edgebed.core.errors import WITHOUT_LOG, EdgebedError, ScenarioError
 from edgebed.core.plan import Plan
 from edgebed.journal import summary as summaries
 from edgebed.journal.journal import Entry, read_journal
@@ -155,6 +155,12 @@ class Run:
         begun = self.trials.values()
         is_empty = begun and all(each.series.trial is None and each.summary.outcome == "failed" for each in begun)
         return bool(self.manifest.get("options")) and not done and not is_empty and not self.folder.is_running()
+
+    @property
+    def resume_command(self) -> str:
+        """The command that resumes the run: without the server's log where a trial ended since that is of no use."""
+        lacks_log = any(WITHOUT_LOG in trial.summary.reason for trial in self.trials.values())
+        return f"edgebed resume {self.folder.name}" + (f" {WITHOUT_LOG}" if lacks_log else "")
 
     @cached_property
     def summary(self) -> RunSummary:

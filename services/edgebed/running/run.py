@@ -279,7 +279,7 @@ def working_on(folder: RunFolder, report: ReportWriter, hold: contextlib.ExitSta
             with contextlib.suppress(EdgebedError):  # worth reading, if it can be written
                 result = write_results(folder, report)
                 if isinstance(error, KeyboardInterrupt) and result.can_be_resumed:
-                    say(f"to resume: edgebed resume {folder.name}")
+                    say(f"to resume: {result.resume_command}")
             raise
 
 

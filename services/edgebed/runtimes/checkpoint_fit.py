@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from edgebed.core.errors import DamagedFileError, EdgebedError
+from edgebed.core.errors import WITHOUT_LOG, DamagedFileError, EdgebedError
 from edgebed.core.plan import Plan, ServerPlan
 from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint, ShardBackup
 from edgebed.learning.beginning import Beginning
@@ -30,7 +30,7 @@ def require_log(checkpoints: CheckpointStore, past: ResumedTrial, ready: Ready) 
     lack = f"ends at update {ready.version:,}" if ready.replayed is not None else "is missing, or empty"
     raise DamagedFileError(
         f"{folder.server_log}: the server's log {lack}, and the journal has update {past.updates:,} of it. Put the log "
-        f"back; or `edgebed resume {run} --from-checkpoint` goes on from update {version:,}, and the "
+        f"back; or `edgebed resume {run} {WITHOUT_LOG}` goes on from update {version:,}, and the "
         f"{past.updates - version:,} after it are lost; or begin a new run"
     )
 

@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from edgebed.core import records
-from edgebed.core.errors import DamagedFileError, EdgebedError
+from edgebed.core.errors import WITHOUT_LOG, DamagedFileError, EdgebedError
 from edgebed.roles.events import Append, Effect, Journal
 from edgebed.roles.server.entries import Accepted, Snapshot, decode_entry, encode_entry, is_durable
 from edgebed.roles.server.parameter_server import ParameterServer
@@ -97,7 +97,7 @@ class ServerLog:
         except (EdgebedError, OSError) as error:
             raise DamagedFileError(
                 f"{NAME} of the server: {error}; restore it and resume the run (edgebed resume), or go on from the"
-                " last checkpoint without it (edgebed resume --from-checkpoint)"
+                f" last checkpoint without it (edgebed resume {WITHOUT_LOG})"
             ) from error
         version = self.heart.aggregation.version
         return Replayed(version - begins_at, max(0, version - before), size)

@@ -106,7 +106,7 @@ def _why_not(member: ArmTrial) -> str:
         return "" if trial.summary.is_sound else f"{member.name} {outcome_text(trial.summary)}"
     if run.folder.is_running():
         return f"{member.name} is still running"
-    hint = f"; edgebed resume {run.folder.name} resumes it" if run.can_be_resumed else ""
+    hint = f"; {run.resume_command} resumes it" if run.can_be_resumed else ""
     return f"{member.name} is {trial.series.outcome} after {len(trial.series.updates):,} updates{hint}"
 
 

@@ -236,6 +236,19 @@ def test_steps_of_shards_beyond_all_that_was_told_are_refused(edgebed, run, step
     assert "events.jsonl:5: not a line of a journal: step " in printed
 
 
+def test_a_run_whose_log_is_damaged_is_resumed_without_it(edgebed, run):
+    """The command that is shown works as it stands; other runs are resumed with their log."""
+    assert "to resume: edgebed resume pair/0001\n" in edgebed("show", "pair")[1]
+    with run.trial("asgd").journal.open("a") as journal:
+        reason = "server-log/log of the server: damaged at byte 7 (edgebed resume --from-checkpoint)"
+        journal.write(
+            json.dumps({"t": 99, "node": "controller", "kind": "ended", "outcome": "failed", "reason": reason})
+        )
+        journal.write("\n")
+
+    assert "to resume: edgebed resume pair/0001 --from-checkpoint\n" in edgebed("show", "pair")[1]
+
+
 def saved(**arrays):
     """A checkpoint of these."""
 

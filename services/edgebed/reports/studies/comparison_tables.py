@@ -178,11 +178,11 @@ def _detectable_text(measure: Measure, headline: TaskMeasure) -> str:
 
 def mean_text(mean: ConfidenceInterval, write: Write) -> str:
     """A mean, e.g. `98.59 % ± 0.11`, without the interval where there is one seed, or where all seeds are the same."""
-    ends = _ends(mean)
+    ends, text = _ends(mean), write(mean.mean)
     if ends is None:
-        return write(mean.mean)
-    half = write((ends[1] - ends[0]) / 2)
-    return f"{write(mean.mean)} ± {half.removesuffix(' %') if write is percent_text else half}"
+        return text
+    _, space, unit = text.partition(" ")
+    return f"{text} ± {write((ends[1] - ends[0]) / 2).removesuffix(space + unit)}"
 
 
 def difference_text(difference: ConfidenceInterval, unit: Unit = SHARE) -> str:
