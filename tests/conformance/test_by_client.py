@@ -8,11 +8,15 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from plan_text import plan_text
 from quick_runs import run as run_quickly
 
 from edgebed.core import records
 from edgebed.core.errors import ScenarioError
 from edgebed.exporting.subjects import tables_of
+from edgebed.planning.planning import plan_trials
+from edgebed.reports.plan.description import describe_plan
+from edgebed.reports.run.clients_line import client_line
 from edgebed.reports.run.report import report_page
 from edgebed.reports.writing.html import to_html
 from edgebed.running.results import Run
@@ -42,6 +46,14 @@ def table(whose=True):
     train &= who != 4
     of_test = (x[test], y[test], NAMES[who[test]] if whose else None)
     return DataSet(train=(x[train], y[train], NAMES[who[train]]), test=of_test)
+
+
+def few():
+    """Numbers of three people, of whom ben has a single test example and cleo none."""
+    x = np.random.default_rng(1).normal(size=(60, 3))
+    who = np.array(["ann"] * 20 + ["ben"] * 10 + ["cleo"] * 10 + ["ann"] * 19 + ["ben"])
+    y = x.sum(axis=1)
+    return DataSet(train=(x[:40], y[:40], who[:40]), test=(x[40:], y[40:], who[40:]))
 
 
 def net(input_shape, outputs):
@@ -123,6 +135,25 @@ def test_measuring_by_client_changes_nothing_else() -> None:
     )
 
     assert told == without
+
+
+@pytest.mark.simulation
+def test_who_has_no_test_example_or_no_value_is_told() -> None:
+    """In the plan, in the line at the end and in the report; R2 of a single example is in no mean."""
+    task = SCENARIO["task"] | {"data": "people_of_mine:few", "objective": "regression", "split": "by-client"}
+    path = scenario(task=task, fleet={"edge": {"count": 3}}, evaluation={"by_client": "final"}, expect={})
+    (planned,) = plan_trials(load_scenario(path))
+    found = run_of(path, "simulation")
+    trial = found.trials["fedavg"]
+    r2, summary, page = trial.series.clients.last("r2"), trial.summary.clients, to_html(report_page(found))
+    assert summary is not None
+
+    assert "of the last model alone; without such examples: 1 client (cleo)" in plan_text(describe_plan(planned))
+    assert "by client (2; 1 without test examples)" in client_line(trial)
+    assert "Not measured, without examples of the test part: 1 client (cleo)." in page
+    assert "Left out of R2, of which their examples give no value: 1 client." in page
+    assert np.isnan(r2).tolist() == [False, True]
+    assert (summary.seen["r2"].clients, summary.seen["r2"].mean, summary.seen["mae"].clients) == (1, r2[0], 2)
 
 
 @pytest.mark.simulation

@@ -148,6 +148,15 @@ def sources(python_path: Sequence[str]) -> tuple[tuple[str, str], ...]:
     return tuple((path, _text(file)) for _, (path, file) in _modules(python_path))
 
 
+def takes(function: Callable[..., Any], parameter: str) -> bool:
+    """Whether `call` gives the function something of that name, if it is offered."""
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError:
+        return False
+    return parameter in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+
+
 def call(name: str, function: Callable[..., Any], **offers: Any) -> Any:
     """Call a user's function with those of the `offers` that its parameters name, or with all if it takes `**kwargs`.
 

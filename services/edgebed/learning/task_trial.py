@@ -44,12 +44,24 @@ FACTOR = 1.5
 DISTURBANCES = (0.1, 1.0, 10.0)
 """Deviations of what is added to a model's weights, so that measures that an untrained model has none of are tried."""
 PARTS = {"train": "training", "validation": "validation", "test": "test"}
+WITHIN_LOSS = {
+    "classification": ("Softmax", "Sigmoid"), "multi-label": ("Sigmoid", "Softmax"), "next-token": ("Softmax",),
+}  # fmt: skip
+"""Modules that turn scores into probabilities, by the objectives whose loss does so itself."""
+DRAWING = (
+    "rand", "randn", "randint", "normal", "bernoulli", "poisson", "multinomial", "dropout", "uniform", "exponential",
+    "log_normal", "cauchy", "geometric", "random",
+)  # fmt: skip
+"""Torch's functions that draw, those ending with `_like` or `_` too."""
 DIFFERENCES = ("sub", "rsub", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 """Torch's functions of outputs and targets that make a table of them where one has an axis more."""
 
 
-def try_task(task: Task, data: DataSet, locating: Locating) -> None:
-    """ScenarioError with the first thing that is wrong, and the user's line where code of the user's failed."""
+def try_task(task: Task, data: DataSet, locating: Locating) -> str:
+    """Return what there is to be warned of; "" if there is nothing.
+
+    ScenarioError with the first thing that is wrong, and the user's line where code of the user's failed.
+    """
     objective = objective_of_task(task)
     size = min(task.batch_size, TRIED)
     if task.model in TOKEN_MODELS:
@@ -74,6 +86,27 @@ def try_task(task: Task, data: DataSet, locating: Locating) -> None:
             if imports.is_import_path(task.objective.name):
                 _check_state(task, model, objective, data, size)
                 _try_disturbed(task, model, objective, data.test)
+        return _squashed(task, model, batch_of(task, data.train, slice(0, size)))
+
+
+def _squashed(task: Task, model: torch.nn.Module, batch: Batch) -> str:
+    """Say so where what the model gives comes from a module that its loss has in itself; "" if it does not."""
+    kinds = WITHIN_LOSS.get(task.objective.name, ())
+    given: dict[str, list[torch.Tensor]] = {}
+    hooks = [
+        each.register_forward_hook(lambda module, _, found: given.setdefault(type(module).__name__, []).append(found))
+        for each in model.modules()
+        if type(each).__name__ in kinds
+    ]
+    with torch.no_grad():
+        outputs = called(model, batch.inputs)
+    for hook in hooks:
+        hook.remove()
+    last = next((kind for kind, found in given.items() if any(each is outputs for each in found)), "")
+    return last and (
+        f"{task.model} ends with {last}, which the loss of {task.objective.name} applies itself; leave it out, or the "
+        "model learns slowly and its measures are not what they seem"
+    )
 
 
 def try_size(task: Task, data: DataSet, size: int) -> None:
@@ -187,9 +220,12 @@ def _try_loss(task: Task, model: torch.nn.Module, objective: Objective, batch: B
 
 def _check_mean(name: str, model: torch.nn.Module, objective: Objective, batch: Batch, at: str) -> None:
     """Check that the loss of examples that are all there twice is not twice as large, if it has a loss of these."""
+    draws = _Draws()
     try:
-        with torch.no_grad():
-            once, twice = (float(_loss_of(objective, model, each)) for each in (batch, _doubled(batch)))
+        with torch.no_grad(), draws:
+            once = float(_loss_of(objective, model, batch))
+            draws.again()
+            twice = float(_loss_of(objective, model, _doubled(batch)))
     except (Exception, SystemExit):  # noqa: BLE001 # the examples of a batch, or their number, may mean something
         return
     if once and math.isclose(twice, 2 * once, rel_tol=1e-3):
@@ -197,6 +233,34 @@ def _check_mean(name: str, model: torch.nn.Module, objective: Objective, batch: 
             f"{name}: its loss is a sum: of a batch of the same examples twice it is twice as large; return the mean "
             f"over the batch, so that a learning rate means the same with any batch size{at}"
         )
+
+
+class _Draws(TorchFunctionMode):
+    """Remembers what torch draws; from `again` on it gives that once more, twice where twice as many are asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.drawn: list[torch.Tensor] = []
+        self.place: int | None = None
+
+    def again(self) -> None:
+        """Begin to give what was drawn."""
+        self.place = 0
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call torch's function."""
+        found = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        if name.removesuffix("_like").strip("_") not in DRAWING or not isinstance(found, torch.Tensor):
+            return found
+        if self.place is None:
+            self.drawn.append(found.clone())
+        elif self.place < len(self.drawn):
+            given, self.place = self.drawn[self.place], self.place + 1
+            if given.ndim and found.shape == (2 * len(given), *given.shape[1:]):
+                given = torch.cat((given, given))
+            return found.copy_(given) if found.shape == given.shape else found
+        return found
 
 
 def _loss_of(objective: Objective, model: torch.nn.Module, batch: Batch) -> torch.Tensor:
@@ -364,7 +428,8 @@ def _check_values(name: str, objective: Objective, sums: Sums, of: str = "") -> 
         raise ScenarioError(*(f"{name}: {problem}{_at(objective, 'sums')}" for problem in error.problems)) from error
     except (Exception, SystemExit) as error:
         told = imports.reason(error, type(objective).values)
-        raise ScenarioError(f"{name}: its values cannot be made of its sums{of}: {told}") from error
+        hint = f". {PLAIN_SUMS}" if isinstance(error, TypeError | AttributeError) else ""
+        raise ScenarioError(f"{name}: its values cannot be made of its sums{of}: {told}{hint}") from error
     declared = [each.name for each in objective.measures]
     if missing := [each for each in declared if each not in values] if isinstance(values, dict) else []:
         at = _at(objective, "sums")
@@ -415,6 +480,7 @@ def _sums_of(task: Task, model: torch.nn.Module, objective: Objective, batch: Ba
     return found
 
 
+PLAIN_SUMS = "Sums are floats and numpy's arrays here, no tensors: compute with math and numpy"
 PAIR = "a pair of the sum and its weight, e.g. (errors.sum(), len(targets))"
 
 

@@ -7,7 +7,7 @@ machine, is for `edgebed plan --runtime` to say.
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ class FileCheck(msgspec.Struct, frozen=True, kw_only=True):
     located: tuple[LocatedProblem, ...] = ()
     """Every mistake, with its place."""
     warnings: tuple[str, ...] = ()
-    """What the scenario asks for and options have made impossible."""
+    """What the scenario asks for and options have made impossible, and what is doubtful in a task."""
     absent: tuple[str, ...] = ()
     """Data sets that are not on this machine."""
 
@@ -75,6 +75,7 @@ def check(path: Path, sets: Sequence[str] = (), hosts: Path | None = None) -> Fi
 def _check(path: Path, sets: Sequence[str], hosts: Path | None) -> FileCheck:
     try:
         scenario = load_scenario(path, sets, hosts=hosts)
+        found = {name: tuple(warnings) for name, warnings in scenario.warnings.items()}
         absent = tuple(dict.fromkeys(trial.task.data.name for trial in scenario.trials.values()))
         absent = tuple(name for name in absent if not is_here(name))
         here = {name: trial for name, trial in scenario.trials.items() if trial.task.data.name not in absent}
@@ -83,18 +84,18 @@ def _check(path: Path, sets: Sequence[str], hosts: Path | None) -> FileCheck:
             from edgebed.planning.planning import plan_trials  # loads torch; a mistake is reported without it
 
             planned = plan_trials(scenario.model_copy(update={"trials": here}))
+            found |= {trial.plan.trial: trial.warnings for trial in planned}
             check_deadlines(scenario, [trial.plan for trial in planned], "simulation")
     except ScenarioError as error:
         return FileCheck(scenario=str(path), valid=False, located=error.located)
-    return FileCheck(
-        scenario=str(path), valid=None if absent else True, warnings=tuple(_warnings(scenario)), absent=absent
-    )
+    warnings = tuple(_warnings(scenario, found))
+    return FileCheck(scenario=str(path), valid=None if absent else True, warnings=warnings, absent=absent)
 
 
-def _warnings(scenario: Scenario) -> list[str]:
+def _warnings(scenario: Scenario, found: Mapping[str, Sequence[str]]) -> list[str]:
     """The warnings of all trials, each once; one that holds in some trials alone says in which."""
     trials: dict[str, list[str]] = {}
-    for name, warnings in scenario.warnings.items():
+    for name, warnings in found.items():
         for warning in warnings:
             trials.setdefault(warning, []).append(name)
     return [

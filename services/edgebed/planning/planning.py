@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.batches import Cut
 from edgebed.algorithms.registry import has_own_models, local_work_of, rule_of, sees_inputs
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
-from edgebed.core.imports import begins, is_import_path, own_folders, reason
+from edgebed.core.imports import begins, is_import_path, own_folders, reason, resolve, takes
 from edgebed.core.measures.task import TEST, VALIDATION
 from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, FaultPlan, NodePlan, Part, Plan, Task, TensorLayout
 from edgebed.core.planned.clients import ByClient
@@ -29,8 +29,8 @@ from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.data_sets.registry import DATA_SETS, load_data
 from edgebed.learning.data_sets.validation import set_apart
 from edgebed.learning.models import examined
-from edgebed.learning.objectives.objective import Objective
-from edgebed.learning.objectives.registry import objective_of, objective_of_task
+from edgebed.learning.objectives.objective import Objective, OtherTargetsError
+from edgebed.learning.objectives.registry import objective_of, objective_of_task, others_that_take
 from edgebed.planning.by_client import ClientParts, client_parts
 from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.division import Division, divide, hold_out, used_of
@@ -130,7 +130,8 @@ class _Planner:
         self.held_out: dict[tuple[int, HeldOut], tuple[DataSet, tuple[int, ...]]] = {}
         self.layouts: dict[_LayoutKey, tuple[TensorLayout, ...]] = {}
         self.counted: dict[bytes, Task] = {}
-        self.tried: set[bytes] = set()
+        self.tried: dict[bytes, str] = {}
+        """What was tried, with what there is to be warned of."""
 
     def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTrial:
         data, held_out = self._data(name, trial.task)
@@ -204,7 +205,11 @@ class _Planner:
             workers_left_out=division.workers_left_out,
             clients_left_out=division.clients_left_out,
             partition=sharding.partition if sharding else None,
-            warnings=(*self.scenario.warnings.get(name, ()), *_without_node(planned_faults, division)),
+            warnings=(
+                *self.scenario.warnings.get(name, ()),
+                *_without_node(planned_faults, division),
+                *filter(None, [self.tried.get(_tried_key(task, data))]),
+            ),
         )
 
     def _data(self, name: str, task: TaskSection) -> tuple[DataSet, tuple[int, ...]]:
@@ -258,7 +263,7 @@ class _Planner:
         python_path = self._python_path(task.model, task.objective.name, *parts, *faults)
         with self._locating(name, "task.objective", "task.data"):
             objective = objective_of(task.objective, python_path)
-        outputs, settled = self._settled(name, task.objective, objective, data)
+        outputs, settled = self._settled(name, task, objective, data)
         key = (task.model, data.train.input_forms, outputs, task.sizes)
         if key not in self.layouts:
             with self._locating(name, "task.model", "task.data", *SIZES):
@@ -289,27 +294,37 @@ class _Planner:
         is_said = task.gradient_time or (trial.sharding and trial.sharding.profile)
         return planned if is_said else self._counted(planned)
 
-    def _settled(self, name: str, part: Part, objective: Objective, data: DataSet) -> tuple[int, Part]:
+    def _settled(self, name: str, task: TaskSection, objective: Objective, data: DataSet) -> tuple[int, Part]:
         """The number of the model's outputs, and the objective with settings that follow from the training examples.
 
-        ScenarioError where the objective cannot take the data's targets.
+        ScenarioError where the objective cannot take the data's targets, or the model needs a number that nothing says.
         """
+        part = task.objective
+        targets = [each.targets for each in data.parts.values()]
 
-        def blamed(problem: str) -> LocatedProblem:
+        def blamed(problem: str, others: Sequence[str] = ()) -> LocatedProblem:
             setting, _, message = problem.partition(": ")
             if setting in part.settings:
                 return self.scenario.cause(name, f"task.objective.{setting}").problem(message)
-            return self.scenario.cause(name, "task.data", "task.objective").problem(f"{data.name}: {problem}")
+            told = f"; such targets are taken by objective: {' or '.join(others)}" if others else ""
+            return self.scenario.cause(name, "task.data", "task.objective").problem(f"{data.name}: {problem}{told}")
 
         try:
-            outputs: Any = objective.outputs([each.targets for each in data.parts.values()], data.outputs)
+            outputs: Any = objective.outputs(targets, data.outputs)
             found = objective.settled(data.train.targets, outputs)
+        except OtherTargetsError as error:
+            others = others_that_take(part.name, targets, data.outputs)
+            raise ScenarioError(*(blamed(problem, others) for problem in error.problems)) from error
         except ScenarioError as error:
             raise ScenarioError(*map(blamed, error.problems)) from error
         except Exception as error:
             place, told = self.scenario.cause(name, "task.objective", "task.data"), reason(error)
             raise ScenarioError(place.problem(f"{part.name} with {data.name}: {told}")) from error
-        if type(outputs) is not int or outputs < 1:
+        if outputs == 0 and _needs_outputs(task.model, self._python_path(task.model)):
+            raise ScenarioError(
+                blamed(f"it does not say how many outputs {task.model} has; return a DataSet with outputs=")
+            )
+        if type(outputs) is not int or outputs < 0:
             told = (
                 f"{part.name}: its outputs are {outputs!r}, not a whole number from 1{begins(type(objective).outputs)}"
             )
@@ -318,14 +333,14 @@ class _Planner:
 
     def _try(self, name: str, task: Task, data: DataSet) -> None:
         """Try model and objective with some of the data, where any of these is the user's own, or little is known."""
-        key = msgspec.json.encode((task.model, task.inputs, task.targets, task.outputs, task.objective, data.name))
+        key = _tried_key(task, data)
         if key in self.tried or (examined.is_known(task) and not is_import_path(data.name)):
             return
         from edgebed.learning.task_trial import try_task  # loads torch
 
         keys = ("task.objective", "task.model", "task.data", *SIZES)
-        try_task(task, data, lambda key: self._locating(name, key, *keys))
-        self.tried.add(key)
+        warning = try_task(task, data, lambda key: self._locating(name, key, *keys))
+        self.tried[key] = warning and str(self.scenario.cause(name, "task.model", *keys).problem(warning))
 
     def _try_smallest(self, name: str, trial: TrialSection, task: Task, division: Division, data: DataSet) -> None:
         """Try the smallest mini-batch of all workers, where batch normalisation or code of the user's may mind."""
@@ -341,7 +356,7 @@ class _Planner:
 
         with self._locating(name, "task.model", "task.batch_size", "task.min_examples", "task.split", *_shares(trial)):
             try_size(task, data, size)
-        self.tried.add(key)
+        self.tried[key] = ""
 
     def _try_clients(self, name: str, task: Task, clients: ClientParts, data: DataSet) -> None:
         """Try what is measured of single clients, where that is the user's own code."""
@@ -352,7 +367,7 @@ class _Planner:
 
         with self._locating(name, "task.objective", "evaluation.by_client"):
             try_clients(task, clients.measured, data.client_names)
-        self.tried.add(key)
+        self.tried[key] = ""
 
     def _counted(self, task: Task) -> Task:
         """The task with what a gradient takes by its operations; as it is where these cannot be counted."""
@@ -483,3 +498,13 @@ def _memories(trial: TrialSection) -> tuple[str, ...]:
 def _shares(trial: TrialSection) -> tuple[str, ...]:
     """The keys beside the split that decide how many examples a worker gets."""
     return ("task.fraction", *(f"fleet.{name}.count" for name in trial.fleet))
+
+
+def _needs_outputs(model: str, python_path: Sequence[str]) -> bool:
+    """Whether a model is told how many outputs it has."""
+    return not is_import_path(model) or takes(resolve(model, python_path), "outputs")
+
+
+def _tried_key(task: Task, data: DataSet) -> bytes:
+    """What a task is tried with."""
+    return msgspec.json.encode((task.model, task.inputs, task.targets, task.outputs, task.objective, data.name))

@@ -104,7 +104,7 @@ def read_split(given: object) -> Split:
         return Split("by-client")
     if isinstance(given, Mapping) and "by-client" in given:
         raise ValueError("by-client takes no value, as the data says whose each example is: split: by-client")
-    name, value = _only_item(given, "a split", SPLIT_FORM, ("dirichlet", "by-label"))
+    name, value = _only_item(given, "a split", SPLIT_FORM, ("by-client", "dirichlet", "by-label"))
     if name == "by-label":
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise ValueError(f"by-label takes the number of labels per worker, at least 1, not {show(value)}")

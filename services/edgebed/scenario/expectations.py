@@ -16,11 +16,12 @@ from pydantic_core import CoreSchema
 
 from edgebed.algorithms.shares import percent_hint
 from edgebed.core import units
+from edgebed.core.measures.clients import of_clients
 from edgebed.core.measures.measure import NUMBER, Family, Measure
 from edgebed.core.measures.task import Level, TaskMeasure
-from edgebed.core.measures.trial import MEASURES, STRUCTS, all_measures, meanings
+from edgebed.core.measures.trial import MEASURES, STRUCTS, all_measures, meanings, of_task
 from edgebed.learning.objectives.classification import ACCURACY
-from edgebed.learning.objectives.registry import all_declared
+from edgebed.learning.objectives.registry import all_declared, whose_told
 from edgebed.scenario.choices import COMPARISONS, Bound, read_bound
 from edgebed.scenario.docstrings import attribute_docstrings
 from edgebed.scenario.mistakes.problems import Problem, choose, show
@@ -57,7 +58,8 @@ class Expectations(Section):
             if f"final_{name}" in known:
                 choice = choice._replace(meant=(f"final_{name}",))
             alike = choice._replace(allowed=tuple(difflib.get_close_matches(name, known, NEAR, 0.4)))
-            message = f"unknown measure; {str(alike).replace('allowed', 'alike')}; docs/scenario.md has all"
+            whose = whose_told(name, known, lambda measures: (*of_task(measures), *of_clients(measures)))
+            message = f"unknown measure; {str(alike).replace('allowed', 'alike')}{whose}; docs/scenario.md has all"
             yield Problem((name,), message, at_key=True, choice=choice)
         for name, given in self.__pydantic_extra__.items():
             if name in known and given is not None:
@@ -188,7 +190,9 @@ class LevelSection(Section):
                 message = f"the task measures no accuracy; write measure: {measures[0].name}, at: ...; {choice}"
                 yield Problem((ACCURACY.name,), message, at_key=True, choice=choice)
             else:
-                yield Problem(("measure",), f"unknown measure: {show(level.measure)}; {choice}", choice=choice)
+                whose = whose_told(level.measure, known, lambda declared: (each.name for each in declared))
+                message = f"unknown measure: {show(level.measure)}; {choice}{whose}"
+                yield Problem(("measure",), message, choice=choice)
         elif known[level.measure].is_share and not 0.0 < level.value <= 1.0:
             hint = percent_hint(level.value)
             wrong = "is not above 0" if level.value <= 0.0 else f"is above 1{hint}"

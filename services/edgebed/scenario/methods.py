@@ -31,6 +31,8 @@ from edgebed.scenario.section import LazyJsonSchema
 CUSTOM = "custom"
 PYTHON_PATH = "python_path"
 """Folders that modules of one's own are looked for in, in the context of a scenario's check."""
+STEPS_OF_OWN = "; AdamW, weight decay, clipped gradients: docs/creating-local-work.md writes them"
+"""Where local work has not what is asked of its steps."""
 DEFAULT_NAMES = {"local_work": "gradient-step", "optimizer": "adam", "exchange": "dense"}
 
 
@@ -198,7 +200,8 @@ def _resolve_part(kind: str, given: object, inherited: Mapping[str, Any], python
     is_own = is_name and is_import_path(name)
     if not is_name or (name not in KINDS[kind] and not is_own):
         choice = choose(name, (*KINDS[kind], FORM))
-        raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choice}", choice=choice)])
+        how = STEPS_OF_OWN if kind == "local_work" and not choice.meant else ""
+        raise Problems([Problem(("name",), f"unknown {kind}: {show(name)}; {choice}{how}", choice=choice)])
     settings = (dict(inherited) if name == inherited["name"] else {}) | dict(given) | {"name": name}
     if is_own:
         return _own_part(kind, name, settings, python_path)
@@ -225,7 +228,19 @@ def _settings_of(kind: str, name: str, settings: Mapping[str, Any]) -> dict[str,
         if kind == "downlink" and hasattr(made, "check_downlink"):
             made.check_downlink()
 
-    return checked_settings(f"{kind} '{name}'", name, code_of(kind, name).Config, settings, check)
+    try:
+        return checked_settings(f"{kind} '{name}'", name, code_of(kind, name).Config, settings, check)
+    except Problems as error:
+        if kind != "local_work" or is_import_path(name):
+            raise
+        raise Problems(map(_with_steps_of_own, error.problems)) from None
+
+
+def _with_steps_of_own(problem: Problem) -> Problem:
+    """The problem, with where steps that there are not are written, if it is about some."""
+    choice = problem.choice
+    is_of_steps = choice and (problem.path == ("optimizer",) or (problem.at_key and not choice.meant))
+    return problem._replace(message=problem.message + STEPS_OF_OWN) if is_of_steps else problem
 
 
 def checked_settings(

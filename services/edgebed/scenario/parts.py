@@ -3,7 +3,7 @@
 Each is a name, or a mapping of `name` and settings; the name of a built-in one, or the import path of one's own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -13,7 +13,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import FORM, PATTERN, is_import_path
 from edgebed.core.plan import Part
 from edgebed.learning.data_sets.registry import DATA_SETS
-from edgebed.learning.objectives.registry import OBJECTIVES, class_of, objective_of
+from edgebed.learning.objectives.registry import OBJECTIVES, by_loss, class_of, objective_of
 from edgebed.scenario.methods import checked_settings, python_path_of, settings_schema_of
 from edgebed.scenario.mistakes.problems import Problem, Problems, choose, show
 from edgebed.scenario.section import LazyJsonSchema
@@ -26,14 +26,16 @@ def read_data(given: object) -> Part:
         built_in = DATA_SETS[name].Config
         return Part(name=name, settings=checked_settings(f"data set '{name}'", name, built_in, settings))
     for key, value in settings.items():
-        if not isinstance(value, bool | int | float | str):
-            raise Problems([Problem((key,), f"not a number, text, true or false: {show(value)}")])
+        if not all(
+            isinstance(each, bool | int | float | str) for each in (value if isinstance(value, list) else [value])
+        ):
+            raise Problems([Problem((key,), f"not a number, text, true or false, or a list of such: {show(value)}")])
     return Part(name=name, settings=settings)
 
 
 def read_objective(given: object, info: ValidationInfo) -> Part:
     """The objective that a scenario names, with all its settings."""
-    name, settings = _named(given, "an objective", OBJECTIVES, FORM)
+    name, settings = _named(given, "an objective", OBJECTIVES, FORM, by_loss)
     try:
         found = class_of(name, python_path_of(info))
         part = Part(name=name, settings=checked_settings(f"objective '{name}'", name, found.Config, settings))
@@ -50,8 +52,10 @@ def write_part(part: Part) -> Any:
     return {"name": part.name, **part.settings} if part.settings else part.name
 
 
-def _named(given: object, what: str, table: Iterable[str], form: str) -> tuple[str, dict[str, Any]]:
-    """The name and the settings that are given."""
+def _named(
+    given: object, what: str, table: Iterable[str], form: str, alike: Callable[[object], str] = lambda _: ""
+) -> tuple[str, dict[str, Any]]:
+    """The name and the settings that are given; `alike` says what is meant by a name that is not in the table."""
     settings = {"name": given} if isinstance(given, str) else given
     if not isinstance(settings, Mapping):
         kind = type(given).__name__
@@ -61,6 +65,8 @@ def _named(given: object, what: str, table: Iterable[str], form: str) -> tuple[s
     name = settings.get("name")
     if not isinstance(name, str) or not (name in table or is_import_path(name)):
         choice = choose(name, (*table, form))
+        if meant := alike(name):
+            choice = choice._replace(meant=(meant,))
         of = ("name",) if isinstance(given, Mapping) and name is not None else ()
         told = "no name is given" if name is None else f"unknown: {show(name)}"
         raise Problems([Problem(of, f"{told}; {choice}", choice=choice)])

@@ -2,8 +2,10 @@
 
 import typing
 
-from edgebed.core.measures.trial import MEASURES, STRUCTS
+from edgebed.core.measures.measure import SHARE
+from edgebed.core.measures.trial import MEASURES, STRUCTS, measure_of
 from edgebed.journal.summary import TrialSummary
+from edgebed.learning.objectives.multi_label import MultiLabel
 
 NUMBERS = (int, float, int | None, float | None)
 
@@ -25,7 +27,7 @@ def test_every_number_of_a_summary_is_a_measure_and_of_one_family():
 
 def test_a_measures_name_ends_with_its_unit():
     """As columns of exports and keys of `expect` tell it."""
-    units = {"_bytes": "a size", "_s": "a duration", "_accuracy": "a fraction"}
+    units = {"_bytes": "a size", "_s": "a duration", "_accuracy": "a fraction or percentage"}
     for name, each in MEASURES.items():
         unit = next((unit for end, unit in units.items() if name.endswith(end) and not name.endswith("_per_s")), None)
         assert unit in (None, each.unit.name), name
@@ -43,3 +45,15 @@ def test_no_two_columns_have_one_heading():
     for kind in ("column", "compared"):
         heads = [head for each in MEASURES.values() if (head := getattr(each, kind))]
         assert len(heads) == len(set(heads)) > 0
+
+
+def test_each_number_of_a_tasks_measure_is_called_by_the_measures_label():
+    """Also of those that have no column of their own."""
+    names = ("best_f1_micro", "final_f1_macro", "last_loss", "client_worst_decile_f1_macro")
+    titles = ["best F1 micro", "final F1 macro", "last loss", "client worst decile F1 macro"]
+    assert [measure_of(name, MultiLabel.measures).title for name in names] == titles
+
+
+def test_a_bound_on_a_share_may_be_a_percentage():
+    """As the value at which a trial stops may be."""
+    assert SHARE.read("97.5%") == SHARE.read("0.975") == 0.975

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from edgebed.core.errors import ScenarioError
 from edgebed.planning.planning import plan_trials
 from edgebed.scenario.load import load_scenario
 
@@ -25,6 +26,9 @@ X, Y = RNG.normal(size=(41, 4)).astype("f4"), RNG.integers(0, 3, 41)
 def unlabelled():
     return DataSet(train=(X, None), test=(X[:7], None), outputs=4)
 
+def unnumbered():
+    return DataSet(train=(X, None), test=(X[:7], None))
+
 def by_name():
     parts = ({"a": X, "b": Y}, {"label": Y, "size": X[:, 0]}, Y)
     return DataSet(train=parts, test=parts, validation=parts, outputs=3)
@@ -34,6 +38,9 @@ def alone():
 
 def net(input_shape, outputs):
     return nn.Linear(input_shape[0], outputs)
+
+def fixed():
+    return nn.Linear(4, 4)
 
 class Both(nn.Module):
     def __init__(self, outputs):
@@ -109,6 +116,7 @@ class Ranking(Own):
     ("data", "model", "objective", "headline"),
     [
         ("unlabelled", "net", "Contrastive", "loss"),
+        ("unnumbered", "fixed", "Contrastive", "loss"),
         ("by_name", "both", "Auxiliary", "loss"),
         ("alone", "net", "Ranking", "hits"),
         ("unlabelled", "net", "InTraining", "loss"),
@@ -125,3 +133,16 @@ def test_a_task_without_mistakes_is_taken(tmp_path: Path, monkeypatch, data, mod
     )
     (planned,) = plan_trials(load_scenario(tmp_path / "s.yaml"))
     assert [each.name for each in planned.plan.measures] == [headline]
+
+
+def test_a_model_that_asks_for_its_outputs_needs_data_that_says_them(tmp_path: Path, monkeypatch) -> None:
+    """Where there are no targets from which they follow."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "tried", raising=False)
+    (tmp_path / "tried.py").write_text(MODULE)
+    (tmp_path / "s.yaml").write_text(
+        'name: s\ntask: { data: "tried:unnumbered", model: "tried:net", objective: "tried:Contrastive" }\n'
+        "method: asgd\nfleet: { edge: { count: 2 } }\nstop: { updates: 2 }\n"
+    )
+    with pytest.raises(ScenarioError, match="does not say how many outputs tried:net has; return a DataSet with outp"):
+        plan_trials(load_scenario(tmp_path / "s.yaml"))

@@ -5,9 +5,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
+import torch
 from quick_runs import run as run_quickly
+from sklearn import metrics
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import forgetting
@@ -31,6 +34,12 @@ def line(seed):
     return x[:500], y[:500], x[500:], y[500:]
 
 
+def sides(seed):
+    """Points, and on which side of a plane each is, but for noise."""
+    x, y, *test = line(seed)
+    return x, (y > 0).astype(int), test[0], (test[1] > 0).astype(int)
+
+
 def net(input_shape, outputs):
     return nn.Sequential(nn.Linear(input_shape[0], 16), nn.Tanh(), nn.Linear(16, outputs))
 '''
@@ -39,6 +48,7 @@ TASKS: dict[str, dict[str, Any]] = {
     "tokens": {},
     "quantile": LINE | {"objective": {"name": "myquantile:Quantile", "level": 0.8}},
     "correlation": LINE | {"objective": "mygoals:Correlated"},
+    "ranks": {"data": "line_of_more:sides", "model": "line_of_more:net", "objective": "myranks:Ranked"},
     "two": {"data": "mytwo:words", "model": "mytwo:Words", "objective": "mytwo:WordAndLength"},
     "contrast": {"data": "mycontrast:rings", "model": "line_of_more:net", "objective": "mycontrast:Contrast"},
 }
@@ -86,6 +96,7 @@ def test_the_document_has_all_that_comes_with_edgebed() -> None:
         ("tokens", "perplexity", 12.0),
         ("quantile", "pinball", 0.25),
         ("correlation", "correlation", 0.95),
+        ("ranks", "auc", 0.95),
         ("two", "right", 0.8),
         ("contrast", "margin", 0.8),
     ],
@@ -109,10 +120,19 @@ def test_the_correlation_of_the_document_is_numpys(trials: dict[str, Trial], fol
     from line_of_more import line
 
     _, _, x, y = line(trial.plan.seed)
-    import torch
-
     outputs = trial.model()(torch.from_numpy(x.astype("f4")))[:, 0].detach().numpy()
     assert trial.summary.final["correlation"] == pytest.approx(np.corrcoef(outputs, y)[0, 1], abs=1e-4)
+
+
+def test_the_ranks_of_the_document_are_scikit_learns(trials: dict[str, Trial], folder: Path) -> None:
+    """But for scores in one bin; and the model sees data as the document says."""
+    trial = trials["ranks"]
+    (planned, *_) = plan_trials(
+        load_scenario(folder / "own-task.yaml", [f"task={msgspec.json.encode(TASKS['ranks']).decode()}", "expect=null"])
+    )
+    test = planned.data.test
+    scores = trial.model()(torch.from_numpy(test.inputs[""])).softmax(dim=1)[:, 1].detach().numpy()
+    assert trial.summary.final["auc"] == pytest.approx(metrics.roc_auc_score(test.targets[""], scores), abs=1e-3)
 
 
 def test_a_setting_of_the_document_is_refused_in_its_own_words(folder: Path) -> None:

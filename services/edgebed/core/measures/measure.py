@@ -61,14 +61,16 @@ def read_number(text: str) -> float:
 
 
 def read_fraction(text: str) -> float:
-    """A number from 0 to 1; ValueError otherwise."""
-    number = read_number(text) if not text.endswith("%") else -1.0
+    """A number from 0 to 1, or a percentage; ValueError otherwise."""
+    if text.endswith("%"):
+        return units.parse_percentage(text)
+    number = read_number(text)
     if not 0.0 <= number <= 1.0:
-        raise ValueError(f"not a fraction from 0 to 1: '{text}' (97 % is 0.97)")
+        raise ValueError(f"not a fraction from 0 to 1: '{text}' (97 % is 0.97, or 97%)")
     return number
 
 
-SHARE = Unit("a fraction", percent_text, read_fraction, ">= 0.97", "difference")
+SHARE = Unit("a fraction or percentage", percent_text, read_fraction, ">= 0.97", "difference")
 NUMBER = Unit("a number", number_text, read_number, "<= 0.2")
 COUNT = Unit("a count", number_text, read_number, ">= 1000")
 SECONDS = Unit("a duration", seconds_text, units.parse_duration, "<= 60s")

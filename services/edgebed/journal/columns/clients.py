@@ -188,6 +188,16 @@ def without_last(plan: Plan, found: ClientEvaluations) -> list[str]:
     return names_of(plan, sorted({*by.clients} - known))
 
 
+def without_examples(plan: Plan) -> list[str]:
+    """Names of clients that are not measured: they have no example of the part that clients are measured on."""
+    by, every = plan.by_client, range(len(plan.client_names))
+    if by is None:
+        return []
+    has_own_models = plan.evaluator.by_client is None
+    known = {each for node in plan.workers() for each in node.clients} if has_own_models else {*every}
+    return names_of(plan, sorted(known - {*by.clients}))
+
+
 def names_of(plan: Plan, clients: Sequence[int] | Ints) -> list[str]:
     """The names of clients."""
     return [plan.client_names[int(client)] for client in clients]

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import ArrayForm
-from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, sole
+from edgebed.learning.objectives.objective import Arrays, Measured, OtherTargetsError, Supervised, sole
 
 if TYPE_CHECKING:
     import numpy as np
@@ -95,9 +95,9 @@ class Classification(Supervised):
         of_parts = sole(targets, "a classification has one array of labels, (examples,)")
         for labels in of_parts:
             if labels.dtype.kind not in "iu":
-                raise ScenarioError(f"targets are {labels.dtype}; labels are whole numbers from 0")
+                raise OtherTargetsError(f"targets are {labels.dtype}; labels are whole numbers from 0")
             if labels.ndim != 1:
-                raise ScenarioError(f"targets have shape {labels.shape}; a label for each example has one axis")
+                raise OtherTargetsError(f"targets have shape {labels.shape}; a label for each example has one axis")
         lowest, highest = (int(pick(pick(labels) for labels in of_parts)) for pick in (min, max))
         classes = highest + 1 if stated is None else stated
         if lowest < 0 or highest >= classes:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
-from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, sole
+from edgebed.learning.objectives.objective import Arrays, Measured, OtherTargetsError, Supervised, sole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -86,7 +86,7 @@ class MultiLabel(Supervised):
         of_parts = sole(targets, "a multi-label classification has one array of zeros and ones, (examples, labels)")
         for marks in of_parts:
             if marks.ndim != 2 or not np.isin(marks, (0, 1)).all():
-                raise ScenarioError(
+                raise OtherTargetsError(
                     f"targets are {marks.dtype} of shape {marks.shape}; a multi-label classification has zeros and "
                     "ones, (examples, labels)"
                 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
-from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, mean, sole
+from edgebed.learning.objectives.objective import Arrays, Measured, OtherTargetsError, Supervised, mean, sole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -71,7 +71,7 @@ class NextToken(Supervised):
         of_parts = sole(targets, "a language model has one array of tokens, (examples, places)")
         for tokens in of_parts:
             if tokens.dtype.kind not in "iu" or tokens.ndim != 2:
-                raise ScenarioError(
+                raise OtherTargetsError(
                     f"targets are {tokens.dtype} of shape {tokens.shape}; tokens are whole numbers, (examples, places)"
                 )
         counted = [tokens[tokens != self.config.ignore] for tokens in of_parts]

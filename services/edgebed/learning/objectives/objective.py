@@ -30,6 +30,10 @@ Measured = dict[str, "tuple[Tensor | float, float]"]
 """
 
 
+class OtherTargetsError(ScenarioError):
+    """The targets are of a kind or shape that another objective may take."""
+
+
 @dataclass(frozen=True)
 class Batch:
     """Examples as a model and an objective are given them."""
@@ -99,13 +103,14 @@ class Objective(ABC):
         """Return the number of the model's outputs that the targets of all parts of the data ask for.
 
         `stated`: the number that the data set itself gives; None: none. By default whole numbers are classes, and
-        others are predicted themselves. ScenarioError where the objective cannot take such targets.
+        others are predicted themselves; 0 where there are several arrays, or none, and nothing follows from them.
+        ScenarioError where the objective cannot take such targets.
         """
         if stated is not None:
             return stated
         alone = [part[""] for part in targets if "" in part]
         if not alone:
-            raise ScenarioError("it does not say how many outputs a model has; return a DataSet with outputs=")
+            return 0
         if all(each.dtype.kind in "iu" for each in alone):
             return int(max(each.max() for each in alone)) + 1
         return math.prod(alone[0].shape[1:])

@@ -1,7 +1,7 @@
 """The objectives that a task may have by name, or the user's own by import path."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 
 import msgspec
@@ -15,7 +15,7 @@ from edgebed.core.quantities import largest_share
 from edgebed.learning.objectives.classification import ACCURACY, Classification
 from edgebed.learning.objectives.multi_label import MultiLabel
 from edgebed.learning.objectives.next_token import NextToken
-from edgebed.learning.objectives.objective import Objective, Supervised
+from edgebed.learning.objectives.objective import Arrays, Objective, Supervised
 from edgebed.learning.objectives.regression import Regression
 
 OBJECTIVES: dict[str, type[Objective]] = {
@@ -24,6 +24,18 @@ OBJECTIVES: dict[str, type[Objective]] = {
     "regression": Regression,
     "next-token": NextToken,
 }
+BY_LOSS = {
+    **dict.fromkeys(("mse", "l2", "squared"), "regression"),
+    **dict.fromkeys(("mae", "l1", "absolute"), "{ name: regression, loss: absolute }"),
+    **dict.fromkeys(("huber", "smoothl1"), "{ name: regression, loss: huber }"),
+    **dict.fromkeys(("ce", "nll", "crossentropy", "categoricalcrossentropy"), "classification"),
+    "squaredsoftmax": "{ name: classification, loss: squared-softmax }",
+    **dict.fromkeys(("bce", "bcewithlogits", "binarycrossentropy"), "multi-label"),
+    **dict.fromkeys(("lm", "languagemodel", "causallm", "perplexity"), "next-token"),
+}
+"""Losses, as they are called elsewhere, in lower-case letters and digits, and the objective that has each."""
+WHOSE_MAX = 3
+"""Measures of other objectives that are named where one is unknown, at most."""
 MEASURE_NAME = r"[a-z][a-z0-9_]{0,39}"
 TAKEN = frozenset(
     (
@@ -105,6 +117,36 @@ def all_declared() -> tuple[TaskMeasure, ...]:
         msgspec.structs.replace(each, meaning=f"{each.meaning.removesuffix('.')} ({whose[each.name]}).")
         for each in declared(of)
     )
+
+
+def by_loss(given: object) -> str:
+    """Return the objective that has a loss of that name, as a scenario writes it; "" if none has."""
+    return BY_LOSS.get(re.sub("[^a-z0-9]", "", str(given).lower()).removesuffix("loss"), "")
+
+
+def others_that_take(name: str, targets: Sequence[Arrays], stated: int | None) -> list[str]:
+    """Return the built-in objectives, but for that of the name, that take such targets."""
+    found = []
+    for other, code in OBJECTIVES.items():
+        try:
+            code().outputs(targets, stated)
+        except ScenarioError:
+            continue
+        if other != name:
+            found.append(other)
+    return found
+
+
+def whose_told(given: str, known: Iterable[str], names_of: Callable[[Sequence[TaskMeasure]], Iterable[str]]) -> str:
+    """Say which objectives have what is called so, or begins so, and is not known; "" if none has."""
+    whose: dict[str, list[str]] = {}
+    for objective, code in OBJECTIVES.items():
+        for name in names_of(code.measures):
+            if (name == given or name.startswith(f"{given}_")) and name not in known:
+                whose.setdefault(name, []).append(objective)
+    if len(whose) > WHOSE_MAX:
+        return ""
+    return "".join(f"; {name} comes with objective: {' or '.join(of)}" for name, of in whose.items())
 
 
 def most_frequent_class(plan: Plan) -> tuple[int, float] | None:

@@ -6,11 +6,13 @@
              Annals of Mathematical Statistics.
 
 R2 is 1 minus the squared error by the squared distance of the targets from their mean, for each of the K numbers, and
-averaged over those. As scikit-learn has it, it is 0 for a number that never changes, or 1 if there is no error.
+averaged over those. As scikit-learn has it, it is 0 for a number that never changes, or 1 if there is no error; where
+none of them changes, as of a single example, it is undefined, and NaN.
 
 Shapes: B examples, (B, K) or (B,) outputs and targets.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,7 +22,7 @@ import msgspec
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import Sums, TaskMeasure
 from edgebed.core.plan import ArrayForm
-from edgebed.learning.objectives.objective import Arrays, Measured, Supervised, sole
+from edgebed.learning.objectives.objective import Arrays, Measured, OtherTargetsError, Supervised, sole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,14 +93,15 @@ class Regression(Supervised):
         variance = squared - target**2
         changes = variance > ROUNDING * squared
         r2 = 1.0 - np.divide(error, variance, out=np.sign(error), where=changes)
-        return {**super().values(sums), RMSE.name: float(np.sqrt(error.mean())), R2.name: float(r2.mean())}
+        known = float(r2.mean()) if changes.any() else math.nan
+        return {**super().values(sums), RMSE.name: float(np.sqrt(error.mean())), R2.name: known}
 
     def outputs(self, targets: Sequence[Arrays], stated: int | None) -> int:
         """Return how many numbers are predicted."""
         of_parts = sole(targets, "a regression has one array of numbers, (examples,) or (examples, numbers)")
         for numbers in of_parts:
             if numbers.dtype.kind not in "fiu" or numbers.ndim not in (1, 2):
-                raise ScenarioError(
+                raise OtherTargetsError(
                     f"targets are {numbers.dtype} of shape {numbers.shape}; a regression has numbers, (examples,) or "
                     "(examples, numbers)"
                 )

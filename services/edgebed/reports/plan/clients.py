@@ -8,6 +8,7 @@ import numpy as np
 from edgebed.core.plan import Plan
 from edgebed.core.quantities import count_text, first_text
 from edgebed.core.units import format_duration
+from edgebed.journal.columns.clients import without_examples
 from edgebed.planning.planning import PlannedTrial
 
 SHOWN = 10
@@ -83,7 +84,9 @@ def by_client_text(plan: Plan) -> str:
     tune = by.fine_tune
     tuned = f", then after {tune.steps} own steps at {tune.learning_rate:g}" if tune else ""
     unseen = f"; training never sees {len(by.unseen):,} of them" if by.unseen else ""
-    return f"{count_text(len(by.clients), 'client')} on their own {by.part} examples{whose}, {when}{tuned}{unseen}"
+    missing = f"; without such examples: {_listed(names)}" if (names := tuple(without_examples(plan))) else ""
+    clients = count_text(len(by.clients), "client")
+    return f"{clients} on their own {by.part} examples{whose}, {when}{tuned}{unseen}{missing}"
 
 
 def _names(plan: Plan, numbers: tuple[int, ...]) -> tuple[str, ...]:

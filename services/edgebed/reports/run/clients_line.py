@@ -1,6 +1,7 @@
 """What was measured client by client, in a line: charts are drawn elsewhere."""
 
 from edgebed.core.measures.clients import WHOSE
+from edgebed.journal.columns.clients import without_examples
 from edgebed.running.results import Trial
 
 WHOSE_TEXT = {
@@ -23,4 +24,5 @@ def client_line(trial: Trial) -> str:
             mean, worst = headline.text(spread.mean), headline.text(spread.worst_decile)
             texts.append(f"{prefix}mean {mean}, worst decile {worst}")
     own = ", each with its worker's own last model" if summary.own_models else ", of the last model"
-    return f"{headline.title} by client ({summary.clients:,}){own}: {'; '.join(texts)}." if texts else ""
+    missing = f"; {len(names):,} without {summary.part} examples" if (names := without_examples(trial.plan)) else ""
+    return f"{headline.title} by client ({summary.clients:,}{missing}){own}: {'; '.join(texts)}." if texts else ""

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 
 from edgebed.core.measures.clients import STATISTICS, WHOSE
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.quantities import UNMEASURED, count_text
-from edgebed.journal.columns.clients import ClientSummary, Floats, names_of
+from edgebed.core.quantities import UNMEASURED, count_text, first_text
+from edgebed.journal.columns.clients import ClientSummary, Floats, names_of, without_examples
 from edgebed.reports.run.charts import log_values
 from edgebed.reports.run.clients_line import WHOSE_TEXT
 from edgebed.reports.run.trial_measures import value_range
@@ -19,6 +19,8 @@ from edgebed.reports.writing.page import Figures, Grid, Part, Section, legend
 from edgebed.running.results import Trial
 from edgebed.studies.measures import part_of
 
+NAMED = 10
+"""Clients that are named where some are not measured."""
 ROWS_MAX = 1_000
 """Clients in a table; an export has all."""
 
@@ -102,7 +104,26 @@ def _how_text(trial: Trial) -> str:
     return (
         f"{whose} after {summary.version:,} updates, on each client's own part of the {summary.part} part{tuned}. "
         f"Each client counts as one; a decile is a tenth of the clients, of one at least.{chosen}{unseen}"
+        f"{_left_out_text(trial)}"
     )
+
+
+def _left_out_text(trial: Trial) -> str:
+    """Say who has no example of the part, and of which measures some have no value."""
+    found, summary = trial.series.clients, trial.summary
+    assert summary.clients is not None
+    text = ""
+    if names := without_examples(trial.plan):
+        text = (
+            f" Not measured, without examples of the {summary.clients.part} part: "
+            f"{count_text(len(names), 'client')} ({first_text(names, NAMED)})."
+        )
+    for measure in summary.measures:
+        if unknown := int(np.isnan(found.last(measure.name)).sum()):
+            text += (
+                f" Left out of {measure.words}, of which their examples give no value: {count_text(unknown, 'client')}."
+            )
+    return text
 
 
 def _heading(statistic: str) -> str:
