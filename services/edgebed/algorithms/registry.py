@@ -277,6 +277,11 @@ def batches_a_push(plan: WorkerPlan) -> int:
     return _local_work(plan.method, plan.task, None).batches(plan.num_examples, plan.task.batch_size)
 
 
+def whole_batches_a_push(plan: WorkerPlan) -> float:
+    """Return the same in whole mini-batches: one with half of the examples counts as half."""
+    return batches_a_push(plan) * cut_of(plan).mean_size / plan.task.batch_size
+
+
 def cut_of(plan: WorkerPlan) -> Cut:
     """Return how a worker's examples are cut into mini-batches."""
     return Cut(plan.num_examples, plan.task.batch_size, _local_work(plan.method, plan.task, None).by_epoch)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from edgebed.algorithms.registry import batches_a_push
+from edgebed.algorithms.registry import whole_batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.plan import Plan
@@ -41,8 +41,9 @@ class FinishedTrial:
     """The numbers of the report."""
     evaluations: Evaluations
     """What was measured, over updates, time, ingress and bits."""
-    batches: int | None = None
-    """Mini-batches behind the workers' finished updates; None where that is not known, or there are none."""
+    batches: float | None = None
+    """Whole mini-batches behind the workers' finished updates, of which one with half of the examples is half; None
+    where that is not known, or there are none."""
 
     @classmethod
     def of(cls, trial: Trial) -> Self:
@@ -58,11 +59,11 @@ class FinishedTrial:
         )
 
 
-def _batches(plan: Plan, summary: TrialSummary) -> int | None:
+def _batches(plan: Plan, summary: TrialSummary) -> float | None:
     if summary.accounting is None or summary.shards:
         return None
     try:
-        each = {node.node: batches_a_push(node) for node in plan.workers()}
+        each = {node.node: whole_batches_a_push(node) for node in plan.workers()}
     except ScenarioError:  # the local work is the user's own, and no longer where it was
         return None
     return sum((life.begun - life.unfinished) * each[life.worker] for life in summary.accounting.lives)
@@ -76,10 +77,10 @@ def columns_of(evaluations: Evaluations) -> Columns:
             values = part[measure.name].tolist()
             rounded = [float(f"{value:.{DIGITS}g}") for value in values]
             columns[prefix + measure.name] = values if measure.is_share else rounded
-    return {name: [_short(value) for value in column] for name, column in columns.items()}
+    return {name: [short(value) for value in column] for name, column in columns.items()}
 
 
-def _short(value: Any) -> Any:
+def short(value: Any) -> Any:
     """A value as JSON writes it shortest: a whole number of bytes without a point."""
     if not math.isfinite(value):
         return None

@@ -5,6 +5,7 @@ import io
 import socket
 from pathlib import Path
 from statistics import geometric_mean
+from typing import Any
 
 import goldens
 import msgspec
@@ -18,7 +19,6 @@ from rich.console import Console
 from swept_result import METHODS, RATES, swept
 from tiny_sweep import SWEEP, write_sweep
 
-from edgebed.algorithms.registry import batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.measures.task import Level
 from edgebed.core.plan import Part, TensorLayout
@@ -167,11 +167,12 @@ def test_a_line_is_broken_where_the_accuracy_was_not_reached(monkeypatch: pytest
         assert np.isnan(line.get_ydata()).tolist() == [False, True, False, False]
 
 
-def finished(tmp_path: Path) -> FinishedTrial:
+def finished(tmp_path: Path, **task: Any) -> FinishedTrial:
     """A simulated trial of workers with unequal shares that let nobody wait."""
     scenario = {
         "name": "uneven", "seed": 3, "task": {
             "data": "digits", "model": "small", "gradient_time": "10ms", "split": {"dirichlet": 0.3},
+            **task,
         },
         "method": {"preset": "fedbuff", "aggregation": {"count": 2}}, "fleet": {"edge": {"count": 6}},
         "stop": {"updates": 60},
@@ -184,16 +185,28 @@ def finished(tmp_path: Path) -> FinishedTrial:
 def test_cpu_seconds_count_each_workers_own_mini_batches(tmp_path: Path) -> None:
     """Who has few examples pushes more often; a line that was kept before they were counted takes their mean."""
     trial = finished(tmp_path)
-    batches = {node.node: batches_a_push(node) for node in trial.plan.workers()}
+    batches = {node.node: node.num_examples / node.task.batch_size for node in trial.plan.workers()}
     assert trial.summary.accounting
     done = {life.worker: life.begun - life.unfinished for life in trial.summary.accounting.lives}
     made = sum(batches[worker] * count for worker, count in done.items())
     mean = sum(batches.values()) / len(batches) * sum(done.values())
 
-    assert trial.batches == made
+    assert trial.batches == pytest.approx(made)
     assert mean > 1.02 * made
     taken = [_cpu_s(each, Costs()) for each in (trial, dataclasses.replace(trial, batches=None))]
     assert taken == [pytest.approx(0.01 * made), pytest.approx(0.01 * mean)]
+
+
+@pytest.mark.slow
+def test_a_mini_batch_of_few_examples_is_a_part_of_one(tmp_path: Path) -> None:
+    """Workers with fewer examples than a mini-batch go through what they have, which takes that much of the time."""
+    trial = finished(tmp_path, batch_size=2000)
+    assert trial.summary.accounting
+    examples = {node.node: node.num_examples for node in trial.plan.workers()}
+    made = sum(examples[life.worker] * (life.begun - life.unfinished) for life in trial.summary.accounting.lives) / 2000
+
+    assert trial.batches == pytest.approx(made)
+    assert made < sum(life.begun - life.unfinished for life in trial.summary.accounting.lives) / 2
 
 
 NEEDED = st.dictionaries(st.integers(1, 4), st.floats(0.001, 1e6), max_size=4)

@@ -22,7 +22,7 @@ from edgebed.learning.objectives.classification import Classification
 from edgebed.running.run import own_code
 from edgebed.studies.cells.cells import CellRun, CellSpecs
 from edgebed.studies.json_lines import read_lines, write_lines
-from edgebed.studies.trial_result import Columns, FinishedTrial, columns_of, evaluations_of
+from edgebed.studies.trial_result import Columns, FinishedTrial, columns_of, evaluations_of, short
 
 FILE = "runs.jsonl"
 
@@ -86,8 +86,8 @@ class CachedRun(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     run: RunResult
     summary: TrialSummary
     evaluations: Columns
-    batches: int | None = None
-    """Mini-batches, as a finished trial has them."""
+    batches: float | None = None
+    """Whole mini-batches, as a finished trial has them."""
 
 
 class ResultCache:
@@ -213,6 +213,8 @@ def _line(cached: CachedRun) -> dict[str, Any]:
     line: dict[str, Any] = msgspec.to_builtins(cached)
     if cached.batches is None:
         del line["batches"]
+    else:
+        line["batches"] = short(cached.batches)
     of_task = {f"{of}_{name}": value for of in OF_TASK for name, value in line["summary"].pop(of).items()}
     if cached.summary.measures == Classification.measures:
         del line["summary"]["measures"]

@@ -15,7 +15,7 @@ from statistics import fmean
 
 import msgspec
 
-from edgebed.algorithms.registry import batches_a_push, notes_of
+from edgebed.algorithms.registry import notes_of, whole_batches_a_push
 from edgebed.core.measures.measure import SECONDS, Measure
 from edgebed.core.measures.task import TEST, TaskMeasure
 from edgebed.core.measures.trial import MEASURES as OF_TRIALS
@@ -259,7 +259,7 @@ def _down(trial: FinishedTrial, at: CostToLevel) -> int:
 def _cpu_s(trial: FinishedTrial, costs: Costs) -> float:
     workers = [node for node in trial.plan.nodes if node.role == "worker"]
     task, made = workers[0].task, updates_made(trial)
-    batches = sum(map(batches_a_push, workers)) / len(workers)
+    batches = sum(map(whole_batches_a_push, workers)) / len(workers)
     if trial.batches is not None:  # a worker with fewer may have pushed more often
         batches = trial.batches / max(1, made)
     return cpu_seconds(made, batches, task.gradient_time_s, task.compression_time_s, _restore_s(trial, costs))
