@@ -19,6 +19,7 @@ from compose_project import composed
 from real_prometheus import Prometheus
 from waiting import until
 
+from dashboards.comparison import SHARES
 from edgebed.core import records
 from edgebed.journal.journal import read_journal
 
