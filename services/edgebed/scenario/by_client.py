@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from edgebed.core import units
 from edgebed.scenario.choices import Interval, read_interval, write_interval
-from edgebed.scenario.section import Section
+from edgebed.scenario.section import Form, Section
 
 FINAL = "final"
 INTERVAL_SCHEMA: dict[str, Any] = {
@@ -25,12 +25,7 @@ def read_every(given: object) -> Interval:
     return read_interval(given)
 
 
-Every = Annotated[
-    Interval,
-    PlainValidator(read_every),
-    PlainSerializer(write_interval, return_type=str, when_used="json"),
-    WithJsonSchema(INTERVAL_SCHEMA),
-]
+Every = Annotated[Interval, Form(read_every, write_interval, WithJsonSchema(INTERVAL_SCHEMA))]
 
 
 class FineTuneSection(Section):

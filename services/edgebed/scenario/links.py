@@ -12,8 +12,6 @@ import msgspec
 from pydantic import (
     AfterValidator,
     Field,
-    PlainSerializer,
-    PlainValidator,
     ValidationError,
     ValidationInfo,
     ValidatorFunctionWrapHandler,
@@ -28,6 +26,7 @@ from edgebed.scenario.mistakes.problems import Problem, Problems, problems_of
 from edgebed.scenario.section import (
     Duration,
     DurationFromZero,
+    Form,
     LazyJsonSchema,
     Section,
     file_name,
@@ -39,22 +38,14 @@ from edgebed.scenario.traces.mahimahi import STEP_S, read_mahimahi
 from edgebed.scenario.traces.trace import Trace, check_step
 
 Rate = Annotated[
-    int,
-    PlainValidator(link.read_rate),
-    PlainSerializer(units.format_rate, return_type=str, when_used="json"),
-    of_pattern("rate", units.RATE_PATTERN, "10mbit", "500kbit"),
+    int, Form(link.read_rate, units.format_rate, of_pattern("rate", units.RATE_PATTERN, "10mbit", "500kbit"))
 ]
 Latency = Annotated[
-    float,
-    PlainValidator(link.read_latency),
-    PlainSerializer(units.format_duration, return_type=str, when_used="json"),
-    of_pattern("duration", units.DURATION_PATTERN, "40ms", "0s"),
+    float, Form(link.read_latency, units.format_duration, of_pattern("duration", units.DURATION_PATTERN, "40ms", "0s"))
 ]
 Loss = Annotated[
     float,
-    PlainValidator(link.read_share),
-    PlainSerializer(units.format_percentage, return_type=str, when_used="json"),
-    of_pattern("percentage", units.PERCENTAGE_PATTERN, "1%", "0.5%"),
+    Form(link.read_share, units.format_percentage, of_pattern("percentage", units.PERCENTAGE_PATTERN, "1%", "0.5%")),
 ]
 
 
@@ -90,15 +81,17 @@ def _read_trace(given: object, info: ValidationInfo) -> Trace:
 
 LinkTrace = Annotated[
     Trace,
-    PlainValidator(_read_trace),
-    PlainSerializer(lambda trace: trace.given or str(trace.path), when_used="json"),
-    LazyJsonSchema(
-        lambda: {
-            "anyOf": [
-                {"type": "string", "title": "CSV file, name of a trace", "pattern": "."},
-                MahimahiFiles.model_json_schema(),
-            ]
-        }
+    Form(
+        _read_trace,
+        lambda trace: trace.given or str(trace.path),
+        LazyJsonSchema(
+            lambda: {
+                "anyOf": [
+                    {"type": "string", "title": "CSV file, name of a trace", "pattern": "."},
+                    MahimahiFiles.model_json_schema(),
+                ]
+            }
+        ),
     ),
 ]
 

@@ -17,20 +17,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, PlainSerializer, PlainValidator, ValidationError
+from pydantic import Field, ValidationError
 
 from edgebed.core import units
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Part
 from edgebed.scenario import source
 from edgebed.scenario.mistakes.problems import Problem, Problems, problems_of
-from edgebed.scenario.section import DurationFromZero, Section, of_pattern
+from edgebed.scenario.section import DurationFromZero, Form, Section, of_pattern
 
 Size = Annotated[
-    int,
-    PlainValidator(units.parse_memory),
-    PlainSerializer(units.format_memory, return_type=str, when_used="json"),
-    of_pattern("memory size", units.MEMORY_PATTERN, "12MiB"),
+    int, Form(units.parse_memory, units.format_memory, of_pattern("memory size", units.MEMORY_PATTERN, "12MiB"))
 ]
 
 

@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     Field,
     InstanceOf,
-    PlainSerializer,
     PlainValidator,
     PrivateAttr,
     ValidationInfo,
@@ -51,7 +50,7 @@ from edgebed.scenario.names import ClassName, HostName, Name
 from edgebed.scenario.parts import DATA_SCHEMA, OBJECTIVE_SCHEMA, read_data, read_objective, write_part
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.roster import promises, roster
-from edgebed.scenario.section import Duration, DurationFromZero, Memory, Section, file_name, folder_of
+from edgebed.scenario.section import Duration, DurationFromZero, Form, Memory, Section, file_name, folder_of
 from edgebed.scenario.sweep_section import SweepSection
 
 MODELS = (
@@ -107,49 +106,29 @@ _HELD_OUT: JsonSchema = {
     ]
 }
 
-DataChoice = Annotated[Part, PlainValidator(read_data), PlainSerializer(write_part, when_used="json"), DATA_SCHEMA]
+DataChoice = Annotated[Part, Form(read_data, write_part, DATA_SCHEMA)]
 ModelName = Annotated[str, PlainValidator(_built_in_or_import(MODELS)), _named(MODELS)]
-ObjectiveChoice = Annotated[
-    Part, PlainValidator(read_objective), PlainSerializer(write_part, when_used="json"), OBJECTIVE_SCHEMA
-]
-WaitingTime = Annotated[
-    Waiting,
-    PlainValidator(choices.read_waiting),
-    PlainSerializer(choices.write_waiting, when_used="json"),
-    WithJsonSchema(_WAITING),
-]
-SplitChoice = Annotated[
-    Split,
-    PlainValidator(choices.read_split),
-    PlainSerializer(choices.write_split, when_used="json"),
-    WithJsonSchema(_SPLIT),
-]
-HeldOutChoice = Annotated[
-    HeldOut,
-    PlainValidator(choices.read_held_out),
-    PlainSerializer(choices.write_held_out, when_used="json"),
-    WithJsonSchema(_HELD_OUT),
-]
+ObjectiveChoice = Annotated[Part, Form(read_objective, write_part, OBJECTIVE_SCHEMA)]
+WaitingTime = Annotated[Waiting, Form(choices.read_waiting, choices.write_waiting, WithJsonSchema(_WAITING))]
+SplitChoice = Annotated[Split, Form(choices.read_split, choices.write_split, WithJsonSchema(_SPLIT))]
+HeldOutChoice = Annotated[HeldOut, Form(choices.read_held_out, choices.write_held_out, WithJsonSchema(_HELD_OUT))]
 ValidationChoice = Annotated[
     Validation,
-    PlainValidator(choices.read_validation),
-    PlainSerializer(choices.write_validation, when_used="json"),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "title": "share", "pattern": units.PERCENTAGE_PATTERN, "examples": ["10%"]},
-                {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-                {"type": "string", "enum": ["own"]},
-            ]
-        }
+    Form(
+        choices.read_validation,
+        choices.write_validation,
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"type": "string", "title": "share", "pattern": units.PERCENTAGE_PATTERN, "examples": ["10%"]},
+                    {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+                    {"type": "string", "enum": ["own"]},
+                ]
+            }
+        ),
     ),
 ]
-MethodChoice = Annotated[
-    Method,
-    PlainValidator(read_method),
-    PlainSerializer(write_method, when_used="json"),
-    METHOD_SCHEMA,
-]
+MethodChoice = Annotated[Method, Form(read_method, write_method, METHOD_SCHEMA)]
 
 
 Cuts = Annotated[
@@ -173,9 +152,11 @@ def _read_profile(given: object, info: ValidationInfo) -> ProfileFile:
 
 ProfileName = Annotated[
     ProfileFile,
-    PlainValidator(_read_profile),
-    PlainSerializer(lambda profile: str(profile.path), return_type=str, when_used="json"),
-    WithJsonSchema({"type": "string", "title": "path of a profile", "pattern": "."}),
+    Form(
+        _read_profile,
+        lambda profile: str(profile.path),
+        WithJsonSchema({"type": "string", "title": "path of a profile", "pattern": "."}),
+    ),
 ]
 
 

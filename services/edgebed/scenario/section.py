@@ -1,10 +1,12 @@
 """What the sections of a scenario share: known keys alone, all mistakes reported at once, quantities with a unit."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
+from annotated_types import GroupedMetadata
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -107,6 +109,22 @@ def of_pattern(title: str, pattern: str, *examples: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "title": title, "pattern": pattern, "examples": list(examples)})
 
 
+@dataclass(frozen=True)
+class Form(GroupedMetadata):
+    """How a value of a scenario is written: annotates its type."""
+
+    read: Callable[..., Any]
+    """Makes the value of what was given, and perhaps of the validation's context; ValueError says what is allowed."""
+    write: Callable[[Any], Any]
+    """Returns what reads as the value."""
+    schema: Any
+    """Annotation that gives the JSON schema."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the annotations that pydantic knows."""
+        yield from (PlainValidator(self.read), PlainSerializer(self.write, when_used="json"), self.schema)
+
+
 def _above_zero(seconds: float) -> float:
     if seconds <= 0.0:
         raise ValueError("0s is not above 0s")
@@ -115,14 +133,10 @@ def _above_zero(seconds: float) -> float:
 
 DurationFromZero = Annotated[
     float,
-    PlainValidator(units.parse_duration),
-    PlainSerializer(units.format_duration, return_type=str, when_used="json"),
-    of_pattern("duration", units.DURATION_PATTERN, "500ms", "1m30s"),
+    Form(units.parse_duration, units.format_duration, of_pattern("duration", units.DURATION_PATTERN, "500ms", "1m30s")),
 ]
 Duration = Annotated[DurationFromZero, AfterValidator(_above_zero)]
 Memory = Annotated[
     int,
-    PlainValidator(units.parse_memory),
-    PlainSerializer(units.format_memory, return_type=str, when_used="json"),
-    of_pattern("memory size", units.MEMORY_PATTERN, "512MiB", "1GiB"),
+    Form(units.parse_memory, units.format_memory, of_pattern("memory size", units.MEMORY_PATTERN, "512MiB", "1GiB")),
 ]

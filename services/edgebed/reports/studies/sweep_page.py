@@ -44,8 +44,8 @@ mini-batch, what compressing and encoding takes, and what the server needs to de
 evaluating, and compressing models on their way down are not in it."""
 
 VALIDATED = """\
-The validation part of the data decided when a level was reached, and which evaluation was best; accuracies in the table
-are those of the test part, which nothing was chosen by."""
+The validation part of the data decided when a level was reached, and which evaluation was best; values in the table are
+those of the test part, which nothing was chosen by."""
 MAP = """\
 A cell names the method that is first, its time, how many times as long the second takes, with that one's letter, and
 *decided* where the table below says so. ≈ before the factor: less lies between the two than between two evaluations."""

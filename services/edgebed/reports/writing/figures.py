@@ -221,7 +221,8 @@ def log_axis(axis: XAxis | YAxis, low: float, high: float, write: Callable[[floa
     if decades < NARROW_DECADES:
         axis.set_major_locator(MaxNLocator(4))
     elif decades < WIDE_DECADES:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=20))
+        subs = (1.0, 2.0, 5.0) if decades >= 1.0 else (1.0, 2.0, 3.0, 5.0, 7.0)
+        axis.set_major_locator(LogLocator(subs=subs, numticks=20))
     else:
         axis.set_major_locator(LogLocator(numticks=7))
     axis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))

@@ -13,7 +13,7 @@ Those beside this module come with edgebed; `device: raspberry-pi-4` names one. 
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, PlainSerializer, PlainValidator, ValidationError, ValidationInfo, WithJsonSchema
+from pydantic import Field, ValidationError, ValidationInfo, WithJsonSchema
 
 from edgebed.core import units
 from edgebed.core.errors import ScenarioError
@@ -21,7 +21,7 @@ from edgebed.core.package import PACKAGE
 from edgebed.core.planned.device_core import Core
 from edgebed.scenario import source
 from edgebed.scenario.mistakes.problems import NotAllowedError, Problem, Problems, choose, problems_of, show
-from edgebed.scenario.section import DurationFromZero, Memory, Section, folder_of, of_pattern
+from edgebed.scenario.section import DurationFromZero, Form, Memory, Section, folder_of, of_pattern
 
 SHIPPED = PACKAGE / "scenario" / "devices"
 ENDINGS = (".yaml", ".yml")
@@ -36,10 +36,7 @@ def _above_zero(text: object) -> int:
 
 
 Speed = Annotated[
-    int,
-    PlainValidator(_above_zero),
-    PlainSerializer(units.format_speed, return_type=str, when_used="json"),
-    of_pattern("speed", units.SPEED_PATTERN, "4 GFLOP/s", "500 MFLOP/s"),
+    int, Form(_above_zero, units.format_speed, of_pattern("speed", units.SPEED_PATTERN, "4 GFLOP/s", "500 MFLOP/s"))
 ]
 
 
@@ -111,9 +108,4 @@ _SCHEMA: dict[str, Any] = {
         {"type": "string", "title": "path of a profile", "pattern": r"\.ya?ml$"},
     ]
 }
-DeviceName = Annotated[
-    DeviceFile,
-    PlainValidator(_read_named),
-    PlainSerializer(lambda device: device.name, return_type=str, when_used="json"),
-    WithJsonSchema(_SCHEMA),
-]
+DeviceName = Annotated[DeviceFile, Form(_read_named, lambda device: device.name, WithJsonSchema(_SCHEMA))]

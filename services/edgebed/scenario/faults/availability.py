@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, WithJsonSchema
+from pydantic import Field, ValidationInfo, WithJsonSchema
 
 from edgebed.core.actions import Action
 from edgebed.core.plan import FaultPlan, FaultStep, Trigger
@@ -19,7 +19,7 @@ from edgebed.scenario.faults.settings.entry import FaultSection, step
 from edgebed.scenario.faults.settings.targets import Draw, Roster, Target, nodes_of
 from edgebed.scenario.mistakes.problems import Problem, Problems, show
 from edgebed.scenario.names import WORKERS
-from edgebed.scenario.section import DurationFromZero, file_name, folder_of
+from edgebed.scenario.section import DurationFromZero, Form, file_name, folder_of
 from edgebed.scenario.traces.availability import Availability, Stretch, read_availability
 
 ACTIONS: Mapping[str, tuple[Action, Action]] = MappingProxyType({"kill": ("kill", "launch"), "cut": ("cut", "heal")})
@@ -35,9 +35,11 @@ def _read(given: object, info: ValidationInfo) -> Availability:
 
 AvailabilityFile = Annotated[
     Availability,
-    PlainValidator(_read),
-    PlainSerializer(lambda found: str(found.path), return_type=str, when_used="json"),
-    WithJsonSchema({"type": "string", "title": "path of a CSV file", "pattern": "."}),
+    Form(
+        _read,
+        lambda found: str(found.path),
+        WithJsonSchema({"type": "string", "title": "path of a CSV file", "pattern": "."}),
+    ),
 ]
 
 

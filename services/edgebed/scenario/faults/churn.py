@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, ClassVar
 
-from pydantic import Field, PlainSerializer, PlainValidator, WithJsonSchema
+from pydantic import Field, WithJsonSchema
 
 from edgebed.core import units
 from edgebed.core.plan import FaultPlan, FaultStep, Trigger
@@ -19,7 +19,7 @@ from edgebed.scenario.faults.settings.entry import FaultSection, step
 from edgebed.scenario.faults.settings.targets import Draw, Roster, Target, nodes_of, size_of
 from edgebed.scenario.mistakes.problems import Problem, show
 from edgebed.scenario.names import WORKERS
-from edgebed.scenario.section import Duration
+from edgebed.scenario.section import Duration, Form
 
 ONLY_WORKERS = "only workers leave and come back; see restart"
 
@@ -51,15 +51,17 @@ def _write(rate: PerMinute) -> int | str:
 
 Rate = Annotated[
     PerMinute,
-    PlainValidator(_read),
-    PlainSerializer(_write, when_used="json"),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "integer", "minimum": 1},
-                {"type": "string", "title": "percentage", "pattern": units.PERCENTAGE_PATTERN},
-            ]
-        }
+    Form(
+        _read,
+        _write,
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"type": "integer", "minimum": 1},
+                    {"type": "string", "title": "percentage", "pattern": units.PERCENTAGE_PATTERN},
+                ]
+            }
+        ),
     ),
 ]
 

@@ -2,7 +2,8 @@
 
     runs ---> arms (arms.py) ---> outcomes, one a trial ---> measures: by seed, mean and interval, against the baseline
 
-Accuracies are compared by their difference, all else by the ratio: bytes and times of two methods differ by factors.
+Shares, and measures of which more is better, are compared by their difference, all else by the ratio: bytes, times and
+errors of two methods differ by factors.
 Where an arm does not reach the level in each of its seeds there is no mean of what that took: leaving out the seeds
 that failed would make the arm look better than it is.
 """

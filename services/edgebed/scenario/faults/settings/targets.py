@@ -8,12 +8,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Field, PlainSerializer, PlainValidator, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import Field, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
 
 from edgebed.core import units
 from edgebed.scenario.mistakes.problems import Problem, Problems, choose, show
 from edgebed.scenario.names import WORKERS
-from edgebed.scenario.section import Section, of_pattern
+from edgebed.scenario.section import Form, Section, of_pattern
 
 Role = Literal["server", "evaluator", "store", "modules", "worker"]
 Draw = Callable[[str, int], float]
@@ -50,10 +50,7 @@ def _read_share(given: object) -> float:
 
 
 Share = Annotated[
-    float,
-    PlainValidator(_read_share),
-    PlainSerializer(units.format_percentage, return_type=str, when_used="json"),
-    of_pattern("percentage", units.PERCENTAGE_PATTERN, "50%"),
+    float, Form(_read_share, units.format_percentage, of_pattern("percentage", units.PERCENTAGE_PATTERN, "50%"))
 ]
 
 
