@@ -92,6 +92,8 @@ def try_task(task: Task, data: DataSet, locating: Locating) -> str:
 def _squashed(task: Task, model: torch.nn.Module, batch: Batch) -> str:
     """Say so where what the model gives comes from a module that its loss has in itself; "" if it does not."""
     kinds = WITHIN_LOSS.get(task.objective.name, ())
+    if not kinds:
+        return ""
     given: dict[str, list[torch.Tensor]] = {}
     hooks = [
         each.register_forward_hook(lambda module, _, found: given.setdefault(type(module).__name__, []).append(found))

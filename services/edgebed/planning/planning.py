@@ -208,6 +208,10 @@ class _Planner:
             warnings=(
                 *self.scenario.warnings.get(name, ()),
                 *_without_node(planned_faults, division),
+                *(
+                    str(self.scenario.cause(name, "task.data").problem(f"{data.name}: {doubt}"))
+                    for doubt in data.doubts
+                ),
                 *filter(None, [self.tried.get(_tried_key(task, data))]),
             ),
         )

@@ -20,6 +20,8 @@ from edgebed.core.plan import ArrayForm
 from edgebed.learning.data_sets.examples import Arrays, Examples, typed
 
 GIVEN = "(inputs, targets) or (inputs, targets, clients)"
+COARSE = 0.01
+"""Distance of single-precision numbers, as a share of what examples differ by, from which it is told."""
 RAGGED = "entries of different lengths; pad them to one, and tell by a mask, or by targets to ignore, what counts"
 
 
@@ -39,6 +41,8 @@ class DataSet:
     name: str
     note: str
     """Remark for readers on where the data came from; empty if none."""
+    doubts: tuple[str, ...]
+    """What is doubtful in the arrays as they were given."""
     fit: Callable[[Self], Self] | None
     """What makes anew all that follows from the training examples, such as a standardisation, when there are fewer of
     them; None: nothing does."""
@@ -60,9 +64,9 @@ class DataSet:
         they do not follow from the targets. ScenarioError with all that is wrong.
         """
         parts = {"train": train, "validation": validation, "test": test}
-        problems: list[str] = []
+        problems, doubts = list[str](), list[str]()
         read = {
-            which: _read(which, given, problems)
+            which: _read(which, given, problems, doubts)
             for which, given in parts.items()
             if given is not None and not isinstance(given, Examples)
         }
@@ -77,7 +81,14 @@ class DataSet:
         for which, (part, ids) in read.items():
             of = None if ids is None else np.array([numbers[key_of(each)] for each in ids.tolist()], np.int64)
             found[which] = dataclasses.replace(part, clients=of)
-        rest = {"outputs": outputs, "client_names": tuple(map(str, names)), "name": name, "note": note, "fit": None}
+        rest = {
+            "outputs": outputs,
+            "client_names": tuple(map(str, names)),
+            "name": name,
+            "note": note,
+            "fit": None,
+            "doubts": tuple(doubts),
+        }
         for key, value in {**found, **rest}.items():
             object.__setattr__(self, key, value)
 
@@ -123,14 +134,14 @@ def from_arrays(
         raise ScenarioError(*(f"{name}: {problem}" for problem in error.problems)) from error
 
 
-def _read(which: str, given: object, problems: list[str]) -> tuple[Examples, NDArray[Any] | None]:
-    """Return a part and whose its examples are; add what is wrong to `problems`."""
+def _read(which: str, given: object, problems: list[str], doubts: list[str]) -> tuple[Examples, NDArray[Any] | None]:
+    """Return a part and whose its examples are; add what is wrong to `problems`, what is doubtful to `doubts`."""
     if not isinstance(given, Sequence) or isinstance(given, str) or len(given) not in (2, 3):
         problems.append(f"{which} is a {type(given).__name__}; give {GIVEN}.")
         return Examples({}, {}), None
     part = Examples(
-        _arrays(f"{which} inputs", given[0], problems),
-        {} if given[1] is None else _arrays(f"{which} targets", given[1], problems),
+        _arrays(f"{which} inputs", given[0], problems, doubts),
+        {} if given[1] is None else _arrays(f"{which} targets", given[1], problems, doubts),
     )
     ids = None if len(given) == 2 or given[2] is None else np.asarray(given[2])
     if ids is not None and (ids.ndim != 1 or ids.dtype.kind not in "iuU"):
@@ -143,7 +154,7 @@ def _read(which: str, given: object, problems: list[str]) -> tuple[Examples, NDA
     return part, ids
 
 
-def _arrays(what: str, given: object, problems: list[str]) -> Arrays:
+def _arrays(what: str, given: object, problems: list[str], doubts: list[str]) -> Arrays:
     by_name = given if isinstance(given, Mapping) else {"": given}
     found: Arrays = {}
     if not by_name:
@@ -159,7 +170,7 @@ def _arrays(what: str, given: object, problems: list[str]) -> Arrays:
             problems.append(f"{told}: not a name that a function's parameter could have.")
             continue
         try:
-            array = typed(np.asarray(each))
+            array = typed(given_as := np.asarray(each))
         except ValueError as error:  # numpy's own for ragged lists, too
             problems.append(f"{told}: {RAGGED if 'inhomogeneous' in str(error) else error}.")
             continue
@@ -167,7 +178,25 @@ def _arrays(what: str, given: object, problems: list[str]) -> Arrays:
             problems.append(f"{told}: a single number; give one entry for each example.")
             continue
         found[name] = array
+        if given_as.dtype == np.float64 and (coarse := _coarse(given_as, array)):
+            doubts.append(f"{told} {coarse}")
     return found
+
+
+def _coarse(given: NDArray[np.float64], array: NDArray[np.float32]) -> str:
+    """Say where what examples differ by is lost in single precision; "" where it is not."""
+    if not len(given) or not np.isfinite(array).all():
+        return ""
+    spacing = np.spacing(np.abs(array).max(axis=0)).reshape(-1)
+    spread = given.std(axis=0).reshape(-1)
+    largest = np.abs(given).max(axis=0).reshape(-1)
+    (lost,) = np.nonzero((spread > 1e-12 * largest) & (spacing > COARSE * spread))  # less is rounding of one number
+    if not lost.size:
+        return ""
+    return (
+        f"have a deviation of {spread[lost[0]]:.3g}, and become 32-bit numbers, which lie {spacing[lost[0]]:.3g} apart "
+        "at their size; subtract their mean first"
+    )
 
 
 def _in_order(part: Examples, first: Examples) -> Examples:
