@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from quick_runs import run as run_quickly
@@ -23,10 +24,20 @@ SCENARIO = {
     "evaluation": {"every": "10 updates"},
     "stop": {"updates": 20},
     "variants": {
-        "wild": {"method": {"preset": "asgd", "aggregation": {"learning_rate": 1e39}}},
+        "wild": {
+            "method": {"preset": "asgd", "aggregation": {"learning_rate": 9e15}},
+            "task": {"objective": "own_steep:Steep"},
+        },
         "tame": {"method": "asgd"},
     },
 }
+STEEP = """
+from edgebed.learning.objectives.classification import Classification
+
+class Steep(Classification):
+    def loss_of(self, outputs, targets):
+        return 1e30 * super().loss_of(outputs, targets)
+"""
 OVERFLOWING = """
 import torch
 from torch import nn
@@ -51,7 +62,14 @@ def net():
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """A variant whose first update is infinite, and one that learns."""
-    return run_quickly(SCENARIO, runtime="simulation", runs_dir=tmp_path)
+    return run_of(SCENARIO, tmp_path)
+
+
+def run_of(scenario: dict[str, Any], folder: Path) -> Run:
+    """A scenario whose tasks find `own_steep` beside it: one update of a step of 9e15 is beyond single precision."""
+    (folder / "own_steep.py").write_text(STEEP)
+    (folder / "steep.yaml").write_text(json.dumps(scenario))
+    return run_quickly(folder / "steep.yaml", runtime="simulation", runs_dir=folder)
 
 
 def test_a_run_that_diverged_is_over(run: Run, tmp_path: Path) -> None:
@@ -110,11 +128,11 @@ def test_a_buffer_of_an_own_model_is_named(tmp_path: Path) -> None:
 
 def test_of_shards_a_parameter_has_its_name_in_the_whole_model(tmp_path: Path) -> None:
     """The upper shard's is the second of the model's layers, though the first of its own."""
-    method = {"preset": "back-propagation", "optimizer": {"name": "sgd", "learning_rate": 1e39}}
-    task = {"data": "digits", "model": "sigmoid-200", "batch_size": 32, "gradient_time": "1ms"}
+    method = {"preset": "back-propagation", "optimizer": {"name": "sgd", "learning_rate": 9e15}}
+    task = {"data": "digits", "model": "sigmoid-200", "batch_size": 32, "objective": "own_steep:Steep"}
     varied = {**SCENARIO, "task": task, "method": method}
     varied.pop("variants")
-    found = run_quickly(varied, runtime="simulation", runs_dir=tmp_path)
+    found = run_of(varied, tmp_path)
     (trial,), (only,) = found.summary.trials, found.trials.values()
     said = {node: record.tensor for _, node, record in only.events() if isinstance(record, records.Diverged)}
 
