@@ -12,6 +12,7 @@ from edgebed.core.quantities import UNMEASURED, all_text, count_text, number_tex
 from edgebed.reports.writing.page import Grid, Span, Text
 from edgebed.studies.comparison.clients import CHOSEN
 from edgebed.studies.comparison.comparison import REACHED, ArmResult, Comparison, Measure, Outcome
+from edgebed.studies.measures import Level
 from edgebed.studies.statistics import ConfidenceInterval, detectable, detectable_ratio
 
 Write = Callable[[float | None], str]
@@ -217,7 +218,7 @@ def csv_text(comparison: Comparison) -> str:
 def trials_grid(comparison: Comparison) -> Grid:
     """The trials, a row each."""
     whole, reached = _columns(comparison)
-    to = comparison.level.measure.level_told(comparison.level.value) if comparison.level else UNMEASURED
+    to = _level_head(comparison.level, comparison.headline) if comparison.level else UNMEASURED
     heads = (*(each.compared for each in whole.values()), *(f"{each.compared} to {to}" for each in reached.values()))
     rows = [
         (name, each.run, str(each.seed), *(_trial_text(each, key, of) for key, of in (whole | reached).items()))
@@ -225,6 +226,12 @@ def trials_grid(comparison: Comparison) -> Grid:
         for each in arm.outcomes
     ]
     return Grid(("arm", "run", "seed", *heads), rows)
+
+
+def _level_head(level: Level, headline: TaskMeasure) -> str:
+    """A level in the heading of a column, where of a share of the headline the number says enough, e.g. `90 %`."""
+    of = level.measure
+    return of.level_text(level.value) if of == headline and of.is_share else of.level_told(level.value)
 
 
 def _of_family(comparison: Comparison, measures: Columns) -> Columns:
