@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from named_people import PEOPLE
 from plan_text import plan_text
 from quick_runs import run as run_quickly
 
@@ -27,26 +28,7 @@ RUNTIMES = [
     pytest.param("process", marks=pytest.mark.process),
     pytest.param("docker", marks=pytest.mark.docker),
 ]
-PEOPLE = '''
-import numpy as np
-from torch import nn
-
-from edgebed import DataSet
-
-NAMES = np.array(["ann", "ben", "cleo", "dan", "eve"])
-
-
-def table(whose=True):
-    """Points of four classes, which lie elsewhere for each person; eve is in the test part alone."""
-    rng = np.random.default_rng(1)
-    centres, who = rng.normal(0, 2, (5, 4, 6)), rng.integers(0, 5, 900)
-    y = rng.integers(0, 4, 900)
-    x = (centres[0][y] + 0.6 * centres[who, y] + rng.normal(0, 1, (900, 6))).astype("float32")
-    train, test = np.arange(900) < 600, np.arange(900) >= 600
-    train &= who != 4
-    of_test = (x[test], y[test], NAMES[who[test]] if whose else None)
-    return DataSet(train=(x[train], y[train], NAMES[who[train]]), test=of_test)
-
+NET = '''
 
 def few():
     """Numbers of three people, of whom ben has a single test example and cleo none."""
@@ -78,7 +60,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-by-client-")  # gone when t
 def scenario(**changed: Any) -> Path:
     """The scenario's file, beside the user's one module, with other sections in place of its own."""
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
-    (folder / "people_of_mine.py").write_text(PEOPLE)
+    (folder / "people_of_mine.py").write_text(PEOPLE + NET)
     (folder / "people.yaml").write_bytes(msgspec.json.encode(SCENARIO | changed))
     return folder / "people.yaml"
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from named_people import PEOPLE
 from quick_runs import run as run_quickly
 
 from edgebed.exporting.subjects import tables_of
@@ -21,29 +22,11 @@ RUNTIMES = [
     pytest.param("process", marks=pytest.mark.process),
     pytest.param("docker", marks=pytest.mark.docker),
 ]
-PEOPLE = '''
-import numpy as np
-from torch import nn
-
-from edgebed import DataSet
-
-NAMES = np.array(["ann", "ben", "cleo", "dan", "eve"])
-
-
-def table():
-    """Points of four classes, which lie elsewhere for each person; eve is in the test part alone."""
-    rng = np.random.default_rng(1)
-    centres, who = rng.normal(0, 2, (5, 4, 6)), rng.integers(0, 5, 900)
-    y = rng.integers(0, 4, 900)
-    x = (centres[0][y] + 0.6 * centres[who, y] + rng.normal(0, 1, (900, 6))).astype("float32")
-    train, test = np.arange(900) < 600, np.arange(900) >= 600
-    train &= who != 4
-    return DataSet(train=(x[train], y[train], NAMES[who[train]]), test=(x[test], y[test], NAMES[who[test]]))
-
+NET = """
 
 def net(input_shape, outputs):
     return nn.Sequential(nn.Linear(input_shape[0], 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Linear(16, outputs))
-'''
+"""
 STEPS = {"local_work": {"learning_rate": 0.05, "momentum": 0.9}, "aggregation": {"weights": "equal"}}
 SCENARIO: dict[str, Any] = {
     "name": "people",
@@ -68,7 +51,7 @@ FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-alone-")  # gone when the t
 def run(runtime: str, workers: int = 1, *, killed: str = "", validation: str | None = None) -> Run:
     """A run with so many workers, one of which may be killed, made once for all tests."""
     folder = Path(tempfile.mkdtemp(dir=FOLDER.name))
-    (folder / "people_alone.py").write_text(PEOPLE)
+    (folder / "people_alone.py").write_text(PEOPLE + NET)
     changed: dict[str, Any] = {
         "fleet": {"edge": {"count": workers}},
         "faults": [{"kill": killed, "at_update": 8}] if killed else [],
