@@ -24,6 +24,7 @@ from edgebed.core.recorded.measured import (
     Transfers,
     Usage,
 )
+from edgebed.core.recorded.program import Exited, Measured, Output
 from edgebed.core.recorded.record import CountOrNone, Every, Lag, Loss, Record
 
 REASON_LENGTH_MAX = 500
@@ -392,11 +393,12 @@ RECORDS: tuple[type[Record], ...] = (
     Trial, Continued, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Clients, Finished,
     Refused, Dropped, Unauthenticated, Traffic,
     Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Seen, Appended, Transfers, Clock, HostLoad, Joined,
-    Left, AtWork, Unanswered, Pushes, Fault, Restored, Note, Ended,
+    Left, AtWork, Unanswered, Pushes, Fault, Restored, Measured, Exited, Output, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Continued | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Clients
     | Finished | Refused | Dropped | Unauthenticated
     | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Seen | Appended | Transfers | Clock
-    | HostLoad | Joined | Left | AtWork | Unanswered | Pushes | Fault | Restored | Note | Ended
+    | HostLoad | Joined | Left | AtWork | Unanswered | Pushes | Fault | Restored | Measured | Exited
+    | Output | Note | Ended
 )  # fmt: skip
