@@ -20,7 +20,7 @@ from edgebed.learning.objectives.registry import most_frequent_class
 from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.deadlines import random_push
 from edgebed.planning.memory import Need, container_bytes, needs_of, tight_forked
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.planning.virtual_time import speed_text, virtual_time_text
 from edgebed.planning.warnings import HostCapacity, capacities, warnings_of
 from edgebed.reports.plan.clients import Clients, by_client_text, clients_of
@@ -140,7 +140,7 @@ class Description:
 
 
 def describe_plan(
-    planned: PlannedTrial,
+    planned: PlannedTraining,
     *,
     runtime: Runtime = "process",
     emulation: Emulation = "auto",
@@ -249,7 +249,7 @@ def _on_failure(plan: TrainingPlan) -> str:
     return f"{done}, and the server is told at once" if plan.detector == "oracle" else done
 
 
-def _validation(planned: PlannedTrial) -> str:
+def _validation(planned: PlannedTraining) -> str:
     own, count = planned.data.validation, planned.plan.evaluator.num_validation
     if not count:
         unused = "" if own is None else f"; the data has one of {len(own):,} examples: task.validation: own"
