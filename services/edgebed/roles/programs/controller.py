@@ -103,6 +103,11 @@ class ProgramController:
         return self.phase in (Phase.ENDING, Phase.OVER)
 
     @property
+    def standing(self) -> str:
+        """What the trial is doing, in words."""
+        return "running" if self.phase is Phase.RUNNING else self.phase.value
+
+    @property
     def awaits_measures(self) -> bool:
         """Whether faults wait for a measure."""
         return bool(self.director.schedule.by_measure)

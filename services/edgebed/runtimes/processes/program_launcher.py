@@ -79,6 +79,7 @@ class ProgramLauncher(LocalLauncher):
     def __init__(self, plan: ProgramsPlan, folder: Path, log_folder: Path) -> None:
         """`folder` gets a copy of the user's files, for as long as the trial lasts, and what programs write."""
         super().__init__(plan)
+        self.plans = {node.node: node for node in plan.nodes}
         self.folder = folder.absolute()
         self.log_folder = log_folder
         self.lives: dict[str, _Life] = {}
@@ -138,7 +139,7 @@ class ProgramLauncher(LocalLauncher):
             return False
         self.incarnations[node] += 1
         self.cgroups.begin_incarnation(node)
-        plan = self.plan.node(node)
+        plan = self.plans[node]
         request = WitnessRequest(
             node=node,
             home=self.namespaces.homes[node],
@@ -291,7 +292,7 @@ class ProgramLauncher(LocalLauncher):
 
     def inject(self, number: int, injection: Injection) -> None:
         """Have an action but `launch` done to a node; `Injected(number)` is among the events. Never blocks."""
-        node, traits = self.plan.node(injection.node), ACTIONS[injection.action]
+        node, traits = self.plans[injection.node], ACTIONS[injection.action]
         if injection.change and (problem := self.mechanisms.why_not(node, injection.change)):
             self.tell(Injected(number, problem))
         elif traits.by == "link":

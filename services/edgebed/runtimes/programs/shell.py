@@ -1,8 +1,8 @@
-"""The shell of the controller of programs: hosts its heart in real time, and reads what programs say.
+r"""The shell of the controller of programs: hosts its heart in real time, and reads what programs say.
 
     launcher --started, ended, done--> heart --> launcher, journal
-        \\----output--> NODE.log, measures --> journal; ready, or the line that ends the trial --> heart
-         \\---a witness's records--> journal, and a look from outside
+        \----output--> NODE.log, measures --> journal; ready, or the line that ends the trial --> heart
+         \---a witness's records--> journal, and a look from outside
 
 It alone writes the journal. Launchers differ: processes of this machine, or containers.
 """
