@@ -41,6 +41,8 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
     records.Ended: NOBODY,
     records.HostLoad: NOBODY,
     records.Seen: NOBODY,
+    records.Connections: NOBODY,
+    records.Bypass: NOBODY,
     records.Update: SERVER,
     records.AtWork: SERVER,
     records.Appended: SERVER,
