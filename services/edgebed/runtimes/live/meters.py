@@ -12,7 +12,8 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.framing import MTU, burst_bytes, packet_bytes, wire_bytes
-from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.plan import TrainingNode
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.recorded.measured import told_after_s
 from edgebed.emulation.conditions import EffectiveLink, LinkState
@@ -77,7 +78,7 @@ class UsageMeter(UsageCount):
 
     def __init__(
         self,
-        plan: NodePlan,
+        plan: TrainingNode,
         device: NodeDevice,
         life: Lifetime,
         *,
@@ -171,7 +172,7 @@ class TransfersMeter:
 
     def __init__(
         self,
-        plan: NodePlan,
+        plan: TrainingNode,
         life: Lifetime,
         others: Mapping[str, LinkPlan],
         *,
