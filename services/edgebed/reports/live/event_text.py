@@ -196,6 +196,19 @@ def _usage(record: records.Usage) -> str:
     )
 
 
+def _connections(record: records.Connections) -> str:
+    return _listed(
+        f"{count_text(record.count, 'connection')} with {record.peer} so far",
+        f"{bytes_text(record.acked_bytes)} sent",
+        f"{bytes_text(record.received_bytes)} received",
+        _if(record.round_trip_s is not None, f"smallest round trip {seconds_text(record.round_trip_s)}"),
+    )
+
+
+def _bypass(record: records.Bypass) -> str:
+    return f"{bytes_text(record.bytes)} passed {record.interface}, and not the node's link"
+
+
 def _seen(record: records.Seen) -> str:
     return _listed(
         f"{record.name} seen from outside for {seconds_text(record.time_s)}",
@@ -331,6 +344,8 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     ),
     records.Link: _link,
     records.Usage: _usage,
+    records.Connections: _connections,
+    records.Bypass: _bypass,
     records.Seen: _seen,
     records.Appended: _appended,
     records.Transfers: _transfers,

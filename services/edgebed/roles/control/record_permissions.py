@@ -44,6 +44,8 @@ OWED: dict[type[records.Record | Message], frozenset[str]] = {
     records.Measured: NOBODY,
     records.Exited: NOBODY,
     records.Output: NOBODY,
+    records.Connections: NOBODY,
+    records.Bypass: NOBODY,
     records.Update: SERVER,
     records.AtWork: SERVER,
     records.Appended: SERVER,
