@@ -1,7 +1,7 @@
 """Trials of programs that are small Python texts, run in processes as root, with plans made by hand."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 

@@ -288,6 +288,25 @@ def _pushes(record: records.Pushes) -> str:
     return f"{count_text(record.begun, 'update')} begun in this incarnation, {record.pushed:,} pushed"
 
 
+def _measured(record: records.Measured) -> str:
+    return f"measured {', '.join(f'{name} {number_text(value)}' for name, value in record.measured.items())}"
+
+
+def _exited(record: records.Exited) -> str:
+    life = _if(record.incarnation > 1, f" (incarnation {record.incarnation})")
+    left = _if(record.left, f"{count_text(record.left, 'process', 'processes')} of its left, and killed")
+    return _listed(f"the program of {record.name} ended{life}", record.text, left)
+
+
+def _output(record: records.Output) -> str:
+    return _listed(
+        f"{bytes_text(record.bytes)} of output",
+        _if(record.left_out_bytes, f"{bytes_text(record.left_out_bytes)} of it left out of the log"),
+        _if(record.dropped, f"{count_text(record.dropped, 'measure')} beyond those of a second dropped"),
+        _if(record.unusable, f"{count_text(record.unusable, 'value')} that are no finite number"),
+    )
+
+
 def _progress(record: records.Progress) -> str:
     steps = f"{count_text(record.begun, 'step')} begun, {record.made:,} made"
     return f"{steps} since step {record.since:,}{_history(record.history)}"
@@ -360,6 +379,9 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Pushes: _pushes,
     records.Fault: _fault,
     records.Restored: _restored,
+    records.Measured: _measured,
+    records.Exited: _exited,
+    records.Output: _output,
     records.Note: lambda record: f"note: {record.text}",
     records.Ended: lambda record: _listed(f"the trial is over, {record.outcome}", record.reason),
 }

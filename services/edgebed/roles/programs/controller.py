@@ -7,6 +7,7 @@ and policies are those of every trial (roles/control/director.py). What ends a t
 `ends.py`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -46,6 +47,8 @@ from edgebed.roles.programs.ends import End, end_of, judged
 
 NOT_BEGUN = (125, 126, 127)
 """Exit codes, of shells and of `env`, of a command that could not be begun: another start ends in the same way."""
+STARTS_MAX = 5
+"""Lives that a program may end before it is ready, or all are, if a policy restarts it."""
 UP = (State.READY, State.RUNNING, State.STOPPED)
 """States of a program that has been ready."""
 
@@ -82,6 +85,8 @@ class ProgramController:
         """When all are to be started anew, at the earliest; None: they are not."""
         self.exits: dict[str, Exited] = {}
         """How each program that is not there ended."""
+        self.vain: Counter[str] = Counter()
+        """Lives of each program that ended by themselves before it was ready, or before all were."""
         self.planned: tuple[float, str] | None = None
         """When a program was ended on purpose last, and which."""
         self.seen_end = ""
@@ -211,6 +216,8 @@ class ProgramController:
 
     def _proceed(self, now: float) -> list[Effect]:
         """Do what follows from how the programs stand now."""
+        if self.phase is Phase.OVER:
+            return []
         if self.phase is Phase.ENDING:
             return [] if self._there() or self.launching else self._over()
         effects = self._start_anew(now) + self._launch_able(now)
@@ -348,8 +355,9 @@ class ProgramController:
     def _died(self, record: Exited, reason: str, now: float, *, was_early: bool) -> list[Effect]:
         """Do what the policy has for a program that has not ended in order."""
         name, policy = record.name, self.plan.on_failure
-        if record.code in NOT_BEGUN and record.is_failure:
-            return self._end("failed", f"{name}: {reason}", now)
+        is_never_ready = self._fails_to_start(record, was_early=was_early)
+        if (record.code in NOT_BEGUN and record.is_failure) or is_never_ready:
+            return self._end("failed", f"{name}: {reason}{is_never_ready}", now)
         if policy == "restart-all":
             return self._end_all_to_start_anew(name, now)
         if policy == "restart":
@@ -357,9 +365,16 @@ class ProgramController:
             return [] if is_back else self.director.restart(name, now)
         if policy == "stop":
             return self._end("failed", f"{name} died: {reason} (on_failure: stop)", now)
-        if was_early and record.is_failure and self.phase is Phase.LAUNCHED:
-            return self._end("failed", f"{name} ended before it was ready: {reason}", now)
+        if self.phase is Phase.LAUNCHED:
+            return self._end("failed", f"{name} ended before all programs were ready: {reason}", now)
         return []
+
+    def _fails_to_start(self, record: Exited, *, was_early: bool) -> str:
+        """Count the lives of a program that came to nothing; what there is to say of them if these are too many."""
+        if record.asked or not (was_early or self.phase is Phase.LAUNCHED):
+            return ""
+        self.vain[record.name] += 1
+        return f", for the {STARTS_MAX}th time" if self.vain[record.name] == STARTS_MAX else ""
 
     def _end_all_to_start_anew(self, died: str, now: float) -> list[Effect]:
         """End all other programs, so that all are started anew together; nothing where that is under way."""
@@ -381,7 +396,8 @@ class ProgramController:
         if any(self.director.steps.is_absent(name, now) for name in self.members):
             return []
         self.anew_s = None
-        self.to_launch = {name for name, member in self.members.items() if member.state in ENDS}
+        members = self.members.items()
+        self.to_launch = {name for name, member in members if member.state in ENDS or not member.incarnation}
         return []
 
     # --- faults, and what the user does by hand -----------------------------------------------------------------
