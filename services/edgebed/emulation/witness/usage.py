@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.recorded.measured import Usage, told_after_s
 from edgebed.emulation.caps import CPU_PERIOD_US
 from edgebed.emulation.conditions import EffectiveLink
