@@ -14,7 +14,7 @@ import pytest
 from waiting import until
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.core.recorded.measured import Bypass, Connections, Link, Usage
 from edgebed.core.records import Record

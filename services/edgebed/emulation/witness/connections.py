@@ -28,7 +28,7 @@ _REQUEST = struct.Struct("=BBBxI48x")
 _STATES = sum(1 << state for state in (1, 2, 4, 5, 7, 8, 9, 11))  # all that have carried, or may carry, anything
 _WITH_INFO = 1 << 1
 _CONNECTION = struct.Struct("=B7x16s16s4x8s20x")
-"""Of inet_diag_msg: family, addresses of the near and the far end, and the cookie, which no other socket ever has."""
+"""Fields of inet_diag_msg: family, near and far address, and the cookie, which no other socket ever has."""
 _INFO = 2
 _TCP_INFO = struct.Struct("=120xQQ12xI")
 """tcpi_bytes_acked, tcpi_bytes_received, tcpi_min_rtt in microseconds (since Linux 4.6)."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.recorded.measured import Usage, told_after_s
 from edgebed.emulation.caps import CPU_PERIOD_US
 from edgebed.emulation.conditions import EffectiveLink
@@ -141,7 +141,7 @@ class Waiting:
         self._threads = threads
         self._ns: dict[str, int] = {}
         self._ended_ns: int | None = None
-        """Of threads that have ended; None: the kernel has not counted yet."""
+        """Nanoseconds of threads that have ended; None: the kernel has not counted yet."""
 
     def read(self) -> float | None:
         """The seconds so far; None where the kernel does not count."""

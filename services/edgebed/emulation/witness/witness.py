@@ -26,7 +26,7 @@ import msgspec
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.linux import die_with_parent
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.recorded.measured import LOOK_S, Bypass, Connections, Link, Usage
 from edgebed.emulation.conditions import EffectiveLink
