@@ -22,7 +22,9 @@ ANEW = ("expected", "started", "joined")
 
 
 ENDS_S = 5.0
-"""Seconds before and after a kill in which the node's end is told: a busy engine takes some."""
+"""Seconds after a kill in which the node's end is told: a busy engine takes some."""
+TOLD_BEFORE_S = 1.0
+"""Seconds by which the end may be told before the kill is."""
 UNDER_WAY_S = 0.5
 """Seconds after a freeze in which what came before it may still be handled."""
 THAWED_BY = {*ENDS_FREEZE, *ENDS, *ANEW}
@@ -115,11 +117,13 @@ class Presence:
 
     def survivors(self) -> tuple[TimedFault, ...]:
         """Kills that were done, and after which nothing was heard of the node's end, though there was time for it."""
-        ends = (*ENDS, *ANEW)
 
         def ended(kill: TimedFault) -> bool:
-            states = self._states.get(kill.record.target, [])
-            return any(state in ends and abs(t - kill.t) <= ENDS_S for t, state in states)
+            later = [(t - kill.t, state) for t, state in self._states.get(kill.record.target, [])]
+            return any(
+                (state in ENDS and -TOLD_BEFORE_S <= t <= ENDS_S) or (state in ANEW and 0.0 < t <= ENDS_S)
+                for t, state in later
+            )
 
         kills = (each for each in self.series.faults if each.was_done and each.record.action in KILLS)
         return tuple(each for each in kills if each.t + ENDS_S < self.series.trained_s and not ended(each))

@@ -216,7 +216,14 @@ def test_who_is_frozen_or_cut_off_and_goes_on_is_found_from_outside():
 
 @pytest.mark.parametrize(
     ("states", "is_found"),
-    [([(31.0, "died")], False), ([(26.0, "died")], False), ([], True), ([(45.0, "died")], True)],
+    [
+        ([(31.0, "died")], False),
+        ([(29.5, "died")], False),
+        ([(32.0, "started")], False),
+        ([], True),
+        ([(45.0, "died")], True),
+        ([(26.0, "died"), (28.0, "running")], True),
+    ],
 )
 def test_a_kill_after_which_the_node_does_not_end_is_found(states, is_found):
     """The end may be told a moment before the kill is, and some seconds after it."""
