@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.actions import LINK_ACTIONS
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan
 from edgebed.core.planned.link import PROPERTIES, LinkPlan, Property
 from edgebed.core.quantities import all_text
 from edgebed.core.recorded.measured import HOST_LOAD_S, Usage
@@ -265,8 +265,8 @@ def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -
             yield Claim(condition, by, AS_ASKED, owed_s, observed_s, missing, node)
         for condition in changed:  # nobody owes what was not planned
             yield Claim(condition, by, AS_ASKED, observed_s, observed_s, "", node)
-    shaped = node.plan.link.shaped or trial.server.plan.link.shaped
-    if node.plan.pushes and shaped and not trial.is_lossy(node):
+    is_shaped = node.plan.pushes and (node.plan.link.shaped or trial.server.plan.link.shaped)
+    if is_shaped and not trial.is_lossy(node):
         pulls = series.traffic[-1][1].pulls if series.traffic else len(series.updates)
         models_a_push = min(1.0, pulls / max(1, len(series.updates)))  # a worker may push several times for one model
         ways = (("pushes", "up", trial.server.name), ("models", "down", node.name))
@@ -325,7 +325,7 @@ def _any(times: Floats, spans: Iterable[Span]) -> NDArray[np.bool_]:
 # --- hosts ------------------------------------------------------------------------------------------------------------
 
 
-def _of_hosts(plan: TrainingPlan, presence: Presence) -> Iterator[Claim]:
+def _of_hosts(plan: Plan, presence: Presence) -> Iterator[Claim]:
     """What is known of how busy each host was, while nodes were there."""
     for host, spans in _presences(plan, presence).items():
         loads_s = [t for t, _ in presence.series.hosts.get(host, ())]
@@ -337,7 +337,7 @@ def _of_hosts(plan: TrainingPlan, presence: Presence) -> Iterator[Claim]:
             yield Claim("load", PROBE, KEPT_TIME, owed_s, observed_s, NO_HOST, subject=the(host))
 
 
-def _presences(plan: TrainingPlan, presence: Presence) -> dict[str, list[Span]]:
+def _presences(plan: Plan, presence: Presence) -> dict[str, list[Span]]:
     """For each host, when any node took part there; of several, one whose nodes are out of reach may be so itself."""
     series, found = presence.series, dict[str, list[Span]]()
     is_alone = series.hosts.keys() == {""} or not any(node.host for node in plan.nodes)
