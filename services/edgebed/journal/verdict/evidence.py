@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.plan import Plan
 from edgebed.core.planned.link import PROPERTIES, LinkPlan, Property
+from edgebed.core.planned.program import ProgramPlan
 from edgebed.core.quantities import all_text
 from edgebed.core.recorded.measured import HOST_LOAD_S, Usage
 from edgebed.journal.series import Floats, Series
@@ -39,7 +40,7 @@ from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, DEVICE_TOLERANCE, 
 from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
 from edgebed.journal.verdict.lots import MESSAGES_MIN
 from edgebed.journal.verdict.presence import OUT_OF_REACH, Incarnation, Presence, Span
-from edgebed.journal.verdict.seen_rules import DIFFERENCE_MAX, unread
+from edgebed.journal.verdict.seen_rules import DIFFERENCE_MAX, NOBODY, unread
 from edgebed.journal.verdict.stop_rules import STOPPED_MAX, STOPPED_MIN_S
 
 OBSERVED_MIN = 0.9
@@ -242,12 +243,14 @@ def _of_node(node: Judged, trial: Observed, presence: Presence, *, is_timed: boo
         by = BY_CGROUP if any(end.memory_held_bytes is not None for end in ends) else BY_PROCESS
         known = [end for end in ends if end.memory_bytes is not None]
         yield claim("memory cap", by, AT_MOST_CAP, known, NO_MEMORY)
-    if is_timed:
+    seen_s = min(owed_s, sum(life.last.time_s for life in trial.seen.get(node.name, ())))
+    if is_timed and isinstance(plan, ProgramPlan):  # which has no clock of its own to look at
+        yield Claim("stops", OUTSIDE, STOPPED, owed_s, seen_s, NOBODY, node)
+    elif is_timed:
         known = [end for end in ends if end.stopped_s is not None]
         yield claim("stops", OWN_CLOCK, STOPPED, known, NO_STOPS)
     if _link_conditions(plan.link) or plan.cpus is not None:
         why = unread(trial).get(node.name)
-        seen_s = min(owed_s, sum(life.last.time_s for life in trial.seen.get(node.name, ())))
         yield Claim(OWN_ACCOUNT, f"{OUTSIDE}; not seen: {why}" if why else OUTSIDE, ALIKE, owed_s, seen_s, "", node)
 
 
