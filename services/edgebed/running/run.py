@@ -34,6 +34,7 @@ from edgebed.planning.deadlines import check_deadlines
 from edgebed.planning.link_warnings import check_links
 from edgebed.planning.memory import check_caps
 from edgebed.planning.planning import PlannedTraining, plan_trials
+from edgebed.planning.program_plans import check_programs
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.control.ending import BY_USER
 from edgebed.roles.control.name import NAME as CONTROLLER
@@ -112,6 +113,8 @@ def run(
     with contextlib.redirect_stdout(sys.stderr):  # output of a user's own model is not a result
         loaded = load_scenario(scenario, sets, hosts=hosts).only(variants)
         require_use(hosts, runtime, loaded.trials.values())
+        if loaded.runs_programs:
+            check_programs(loaded, runtime, emulation)
         if TRAITS[runtime].has_containers:
             from edgebed.running.hosts import with_capacities  # loads the engine's client
 
