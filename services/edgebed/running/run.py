@@ -114,6 +114,8 @@ def run(
     with contextlib.redirect_stdout(sys.stderr):  # output of a user's own model is not a result
         loaded = load_scenario(scenario, sets, hosts=hosts).only(variants)
         require_use(hosts, runtime, loaded.trials.values())
+        if loaded.runs_programs:
+            check_programs(loaded, runtime, emulation)
         if TRAITS[runtime].has_containers:
             from edgebed.running.hosts import with_capacities  # loads the engine's client
 
@@ -155,7 +157,6 @@ def _planned(scenario: Scenario, options: Options) -> Sequence[PlannedTrial]:
 
 def programs_checked(scenario: Scenario, options: Options) -> list[PlannedPrograms]:
     """The plans of trials that run programs of the user's; as `plan_checked`."""
-    check_programs(scenario, options.runtime, options.emulation)
     if TRAITS[options.runtime].has_containers:
         raise ScenarioError(f"--runtime {options.runtime}: programs run in processes alone: --runtime process, as root")
     planned = plan_programs(scenario)

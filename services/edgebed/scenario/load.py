@@ -324,8 +324,8 @@ def _one_kind(document: _Document, trees: Mapping[str, SourceNode]) -> None:
     kinds = {name: _runs_program(tree) for name, tree in trees.items()}
     (first, is_first), *_ = kinds.items()
     for name in [name for name, kind in kinds.items() if kind != is_first]:
-        what = f"'{first}' {'runs' if is_first else 'trains, and runs no'} program"
-        message = f"{what}, and '{name}' is otherwise; the trials of a scenario are of one kind: write two scenarios"
+        runs, trains = (first, name) if is_first else (name, first)
+        message = f"'{runs}' runs a program, and '{trains}' trains; all variants are of one kind: write two scenarios"
         document.find(document.variants[name], message, at_key=True)
     if any(kinds.values()) and document.sweep is not None:
         message = "a run of a sweep ends at a value of a task's measure, and programs have no task; compare variants"

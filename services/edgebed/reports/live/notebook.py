@@ -9,12 +9,12 @@ from html import escape
 from typing import Any
 
 from edgebed.core.plan import Plan
-from edgebed.core.quantities import count_text, seconds_text
+from edgebed.core.quantities import seconds_text
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.reports.live.live_view import figures_of
 from edgebed.reports.live.pace import Pace, share_of
-from edgebed.reports.live.progress import announcement, ProgressDisplay, ended_line
+from edgebed.reports.live.progress import ProgressDisplay, announcement, ended_line
 from edgebed.running.run import ProgressLike
 
 REFRESH_S = 0.25

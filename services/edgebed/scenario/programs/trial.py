@@ -36,16 +36,14 @@ KIND = "program"
 """The key by which a scenario is one of programs, and the name of its trial where it has no variants."""
 _TRAINS = "edgebed trains nothing here, as the program does what it does; leave it out"
 _NO_SERVER = "a program has no nodes but those of its fleet; give them a class: fleet: { hub: { count: 1, run: ... } }"
-_VIRTUAL = "it is of virtual time, which runs no programs; leave it out"
+_VIRTUAL = "virtual time alone needs it, and that runs no programs; leave it out"
 _NO_UPDATES = "of a program no updates and no model are known; give time, or program: { ends: ... }"
 
 
 class ProgramClass(LinkSection, Caps):
     """Nodes of one kind that run a program; they are called `<class>-0`, `<class>-1`, ..."""
 
-    not_here = MappingProxyType(
-        dict.fromkeys(DeviceSpeed.model_fields, f"how fast a device is: {_VIRTUAL}") | {"waiting": _VIRTUAL}
-    )
+    not_here = MappingProxyType(dict.fromkeys(DeviceSpeed.model_fields, _VIRTUAL) | {"waiting": _VIRTUAL})
 
     count: int = Field(default=1, ge=1, le=MAX_COUNT)
     """Number of nodes of this class."""
