@@ -163,7 +163,7 @@ def check_mechanisms(plans: Iterable[Plan], runtime: Runtime, emulation: Emulati
         _check_caps_of_faults(plan, emulation)
 
 
-def check_programs(plans: Iterable[ProgramsPlan]) -> None:
+def check_conditions(plans: Iterable[ProgramsPlan]) -> None:
     """Raise ScenarioError where this machine cannot give programs that are its processes their conditions."""
     if reason := why_no_namespaces() or why_no_cgroups():
         raise ScenarioError(

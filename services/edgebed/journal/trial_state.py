@@ -56,6 +56,8 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     trial: str
     state: str
     """What the trial is doing, e.g. starting, training, stopping."""
+    trains: bool = True
+    """Whether it trains by a method; else its nodes run programs, and what they measured last is in `measured`."""
     updates: int = 0
     updates_per_s: float | None = None
     """Updates a second, of the last few by the clock, also where time is virtual; None before there are two looks."""
@@ -140,6 +142,7 @@ class TrialState(Fold):
         return TrialStatus(
             trial=self.plan.trial,
             state=self.phase.value if self.training else self.phase.value.replace("training", "running"),
+            trains=self.training is not None,
             updates=self.updates,
             updates_per_s=max(0, updates) / span_s if span_s > 0.0 else None,
             measured=self.measured,

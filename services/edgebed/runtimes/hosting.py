@@ -111,8 +111,8 @@ class TrialHost:
 
     def run_programs(
         self, plan: ProgramsPlan, folder: TrialFolder, journal: JournalWriter, show: Callable[[TrialStatus], None]
-    ) -> None:
-        """Run a trial of programs to its end; as `run_trial`."""
+    ) -> bool:
+        """Run a trial of programs; whether it is completed. KeyboardInterrupt as of `run_trial`."""
 
         def keep_status(status: TrialStatus) -> None:
             self.status = status
@@ -121,8 +121,12 @@ class TrialHost:
         assert isinstance(self.runtime, ProgramRuntime), "planning refuses programs elsewhere"
         self.targets.clear()
         watch = partial(StatusFeed, show=keep_status, observe=lambda *_: None)
-        if self.runtime.run_programs(ProgramAssignment(plan=plan, folder=folder, journal=journal, watch=watch)):
+        outcome, is_unwanted = self.runtime.run_programs(
+            ProgramAssignment(plan=plan, folder=folder, journal=journal, watch=watch)
+        )
+        if is_unwanted:
             raise KeyboardInterrupt
+        return outcome == "completed"
 
     def _observe(self, heart: Controller) -> Callable[[records.Record, str], None]:
         """A function that takes the trial's records, and lists a node for Prometheus once it is ready."""

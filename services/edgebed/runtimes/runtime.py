@@ -78,6 +78,6 @@ class Runtime(Protocol):
 class ProgramRuntime(Protocol):
     """A runtime that runs programs of the user's, too."""
 
-    def run_programs(self, assignment: ProgramAssignment) -> bool:
-        """Run a trial of programs to its end; whether the user asked for an end that it had come to by itself."""
+    def run_programs(self, assignment: ProgramAssignment) -> tuple[str, bool]:
+        """Run a trial of programs to its end; return its outcome, and whether the user asked for an end besides."""
         ...

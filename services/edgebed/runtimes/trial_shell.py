@@ -72,6 +72,19 @@ class TrialShell:
         for record in found:
             self._journal(record)
 
+    def _note(self, record: records.Record) -> None:
+        """Act on what the heart is about to journal: the trial ends, or something was done to a node."""
+        if isinstance(record, records.Ended):
+            self._release()
+            self._end_outside()
+            self.failed = record.reason if record.outcome == "failed" else ""
+        elif isinstance(record, records.Fault) and self.outside:
+            self.outside.done(record, self.epoch_ns * 1e-9)
+
+    def _release(self) -> None:
+        """Journal what has been gathered, as is done each second."""
+        self._keep_host_load()
+
     def _note_begin(self, began_s: float) -> None:
         """Let all that measures know that the trial began, in seconds since its launch."""
         self.probe = self.launcher.probe()

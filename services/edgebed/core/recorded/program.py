@@ -17,7 +17,7 @@ class Exited(Record):
     name: str
     """The node."""
     incarnation: Count
-    code: int | None = None
+    code: Count | None = None
     """Its exit code; None: a signal ended it, or it could not be started."""
     signal: str = ""
     """The signal that ended it, e.g. `SIGKILL`."""

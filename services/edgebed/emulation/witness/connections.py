@@ -9,6 +9,7 @@ looks, some are known as they were last seen, or not at all. A kernel that broad
 Numbers and names: linux/sock_diag.h, inet_diag.h, tcp.h.
 """
 
+import errno
 import ipaddress
 import socket
 import struct
@@ -17,7 +18,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from edgebed.core.recorded.measured import Bypass, Connections, told_after_s
-from edgebed.emulation.netlink import IFB, LinkReader, Netlink, Payload, attributes, messages, unpack
+from edgebed.emulation.netlink import IFB, BadAnswerError, LinkReader, Netlink, Payload, attributes, messages, unpack
 from edgebed.emulation.witness.usage import EARLY_S
 
 _NETLINK_SOCK_DIAG, _BY_FAMILY = 4, 20
@@ -48,7 +49,12 @@ class Connection(NamedTuple):
     acked_bytes: int
     received_bytes: int
     round_trip_us: int | None
-    """The smallest of the last minutes."""
+    """The smallest; the kernel knows that of the last minutes."""
+
+    def then(self, later: "Connection") -> "Connection":
+        """What the same connection has carried at a later time."""
+        trips = [each for each in (self.round_trip_us, later.round_trip_us) if each is not None]
+        return later._replace(round_trip_us=min(trips, default=None))
 
 
 class ConnectionMeter:
@@ -78,7 +84,7 @@ class ConnectionMeter:
     def read(self, now: float, *, is_last: bool) -> Iterator[Told]:
         """Yield what has changed, whenever a tenth of the time has been added, or ten seconds, and at the end.
 
-        Raises OSError and BadAnswerError where the kernel does not answer.
+        Raises OSError and BadAnswerError where the kernel does not tell of interfaces.
         """
         self._look()
         if now < self.next_s and not is_last:
@@ -90,40 +96,36 @@ class ConnectionMeter:
         for each in self._peers():
             yield from self._news(each.peer, each)
 
-    def close(self) -> None:
-        """Close what was opened."""
-        self._kernel.close()
-        self._ended.close()
-
     def _news(self, subject: str, record: Told) -> Iterator[Told]:
         if self._told.get(subject) != record:
             self._told[subject] = record
             yield record
 
     def _look(self) -> None:
-        for family in (socket.AF_INET, socket.AF_INET6):
-            request = _REQUEST.pack(family, socket.IPPROTO_TCP, _WITH_INFO, _STATES)
-            self._standing.update(filter(None, map(read_connection, self._kernel.dump(_BY_FAMILY, request))))
-        with suppress(BlockingIOError):
-            while True:
-                self._note_ended()
         for interface in self.reader.interfaces().values():
             size = interface.received + interface.sent
             if size and interface.name not in ("lo", IFB, self.reader.interface):
                 self._bypassed[interface.name] = max(size, self._bypassed.get(interface.name, 0))
+        with suppress(OSError, BadAnswerError):  # no more is told, or this kernel tells nothing of connections
+            for family in (socket.AF_INET, socket.AF_INET6):
+                request = _REQUEST.pack(family, socket.IPPROTO_TCP, _WITH_INFO, _STATES)
+                for cookie, connection in filter(None, map(read_connection, self._kernel.dump(_BY_FAMILY, request))):
+                    self._standing[cookie] = self._standing.get(cookie, connection).then(connection)
+            while True:
+                self._note_ended()
 
     def _note_ended(self) -> None:
         """Take in one broadcast. Raises BlockingIOError where there is none."""
         try:
             data = self._ended.recv(1 << 16)
-        except BlockingIOError:
-            raise
-        except OSError:  # more than there was memory for
+        except OSError as error:
+            if error.errno != errno.ENOBUFS:  # more than there was memory for: the next one that there was
+                raise
             return
         for _, _, payload in messages(data):
             if found := read_connection(payload):
                 cookie, connection = found
-                self._standing.pop(cookie, None)
+                connection = self._standing.pop(cookie, connection).then(connection)
                 self._sums[connection.peer] = self._with(self._sums.get(connection.peer), connection)
 
     def _peers(self) -> list[Connections]:

@@ -294,7 +294,7 @@ def _measured(record: records.Measured) -> str:
 
 def _exited(record: records.Exited) -> str:
     life = _if(record.incarnation > 1, f" (incarnation {record.incarnation})")
-    left = _if(record.left, f"{count_text(record.left, 'process', 'processes')} of its left, and killed")
+    left = _if(record.left, f"{record.left:,} of what it had started left, and killed")
     return _listed(f"the program of {record.name} ended{life}", record.text, left)
 
 

@@ -470,15 +470,6 @@ class LiveController(TrialShell):
             elif isinstance(effect, EndNode):
                 self.over = True
 
-    def _note(self, record: records.Record) -> None:
-        """Act on what the heart is about to journal: the trial ends, or something was done to a node."""
-        if isinstance(record, records.Ended):
-            self._release()
-            self._end_outside()
-            self.failed = record.reason if record.outcome == "failed" else ""
-        elif isinstance(record, records.Fault) and self.outside:
-            self.outside.done(record, self.heart.admission.epoch_ns * 1e-9)
-
     def _inject(self, effect: ApplyInjection) -> None:
         if effect.injection.action == "launch":
             self.asked[effect.injection.node] = effect.number

@@ -80,13 +80,15 @@ class LiveRuntime(ABC):
         return watch.interrupted and heart.ending.outcome != "interrupted"
 
 
-def run_programs(assignment: ProgramAssignment, runtime: Runtime, launcher: Callable[[], ProgramLauncher]) -> bool:
+def run_programs(
+    assignment: ProgramAssignment, runtime: Runtime, launcher: Callable[[], ProgramLauncher]
+) -> tuple[str, bool]:
     """As `ProgramRuntime.run_programs`, with what starts the programs."""
     heart = ProgramController(assignment.plan, runtime)
     watch, folder = assignment.watch(heart), assignment.folder
     with _control_in(folder.path.parent) or nullcontext() as control:
         ProgramShell(heart, launcher(), assignment.journal, watch, control, folder.logs).run()
-    return watch.interrupted and heart.outcome != "interrupted"
+    return heart.outcome, watch.interrupted and heart.outcome != "interrupted"
 
 
 def _control_in(folder: Path) -> Control | None:

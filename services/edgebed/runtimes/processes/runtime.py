@@ -33,7 +33,7 @@ class ProcessRuntime(LiveRuntime):
             self.forker = ForkServer(logs / "fork-server.log")
         return ProcessLauncher(assignment.planned.plan, logs, self.forker, self.emulation, folder.server_log)
 
-    def run_programs(self, assignment: ProgramAssignment) -> bool:
+    def run_programs(self, assignment: ProgramAssignment) -> tuple[str, bool]:
         """Run a trial's programs in namespaces and cgroups of their nodes."""
         from edgebed.runtimes.processes.program_launcher import ProgramLauncher  # its pyroute2 takes a while
 

@@ -207,13 +207,13 @@ class ProgramShell(TrialShell):
         for source in (self.launcher, self.control):
             if source:
                 poll.register(source.fileno(), select.POLLIN)
-        next_look_s = next_load_s = 0.0
+        next_look_s = next_release_s = 0.0
         while not self.is_over:
             now = self.now()
             self.watch.tick(now)
-            if now >= next_load_s:
-                self._keep_host_load()
-                next_load_s = now + 1.0
+            if now >= next_release_s:
+                self._release()
+                next_release_s = now + 1.0
             if now >= next_look_s:
                 self._look_whether_ready()
                 next_look_s = now + LOOK_S
@@ -306,8 +306,7 @@ class ProgramShell(TrialShell):
     def _carry_out(self, effects: list[Effect]) -> None:
         for effect in effects:
             if isinstance(effect, Journal):
-                if isinstance(effect.record, records.Ended):
-                    self._complete(effect.record)
+                self._note(effect.record)
                 self._journal(effect.record)
             elif isinstance(effect, ApplyInjection) and effect.injection.action == "launch":
                 self.to_launch.append((effect.injection.node, effect.number))
@@ -322,10 +321,9 @@ class ProgramShell(TrialShell):
             elif isinstance(effect, EndNode):
                 self.is_over = True
 
-    def _complete(self, ended: records.Ended) -> None:
-        """Journal what comes before the trial's end."""
-        self._keep_host_load()
-        self._end_outside()
-        self.failed = ended.reason if ended.outcome == "failed" else ""
-        for node, output in self.outputs.items():
-            self._journal(output.close(), node)
+    def _release(self) -> None:
+        """Journal what has been gathered; at the end also how much there is of outputs."""
+        super()._release()
+        if self.heart.phase is Phase.OVER:
+            for node, output in self.outputs.items():
+                self._journal(output.close(), node)

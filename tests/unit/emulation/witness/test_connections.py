@@ -4,6 +4,7 @@ import contextlib
 import ipaddress
 import socket
 import struct
+from functools import reduce
 
 import pytest
 from hypothesis import given
@@ -43,6 +44,13 @@ def test_a_round_trip_that_was_not_measured_is_none(unmeasured):
     _, connection = read_connection(told("10.0.0.2", "10.0.0.1", round_trip_us=unmeasured))
 
     assert connection.round_trip_us is None
+
+
+def test_the_smallest_round_trip_is_kept():
+    """The kernel forgets it after some minutes."""
+    looks = [Connection(b"peer", sent, 0, trip) for sent, trip in enumerate((None, 30, 50, None))]
+
+    assert reduce(Connection.then, looks) == Connection(b"peer", 3, 0, 30)
 
 
 @pytest.mark.parametrize(
