@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from signal import Signals
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -10,8 +10,10 @@ from edgebed.core.measures.trial import ProgramMeasures
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.quantities import bytes_text, count_text, first_text
 from edgebed.core.records import Exited
+from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.columns.programs import Told
 from edgebed.journal.series import Series
+from edgebed.journal.series_divergence import Divergence
 from edgebed.journal.summary import Expectation, fault_numbers, judged, node_numbers
 from edgebed.journal.verdict.fidelity import Fidelity, judge
 
@@ -21,6 +23,9 @@ NAMED_MAX = 6
 class ProgramSummary(ProgramMeasures, frozen=True, kw_only=True):
     """One trial of programs in numbers. None: not measured."""
 
+    accounting: ClassVar[Accounting | None] = None
+    diverged: ClassVar[Divergence | None] = None
+    unheard: ClassVar[tuple[str, ...]] = ()
     trial: str
     outcome: str
     """How the trial ended: completed, interrupted or failed; where the journal breaks off running, if the run is in

@@ -156,33 +156,6 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
         return self.outcome == "completed" and self.is_sound and not is_missed
 
 
-class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole run, as in `summary.json`."""
-
-    scenario: str
-    question: str
-    runtime: str
-    seed: int
-    exit_code: int
-    result: str = ""
-    """The outcome: met, not met, completed (nothing was expected), diverged, accounting does not close, interrupted, no
-    result, or running."""
-    conditions: str = ""
-    """The verdict on the trial whose conditions fared worst: degraded, unknown, modelled or trusted; empty where no
-    trial has trained. Of a run in progress, the verdict until now."""
-    causes: tuple[str, ...] = ()
-    """Why conditions are degraded, e.g. host CPU."""
-    badge: str = ""
-    """Result and conditions on one line; for a run in progress `running`, with the conditions until now if any."""
-    text: str = ""
-    """The result in a sentence or two."""
-    trials: tuple[TrialSummary, ...]
-    not_begun: tuple[str, ...] = ()
-    """Trials that were planned and did not begin."""
-    notes: tuple[str, ...] = ()
-    """What the controller wants a reader to know, e.g. that caps are not held."""
-
-
 def summarise(plan: TrainingPlan, series: Series) -> TrialSummary:
     """The numbers of one trial; works for a journal that breaks off anywhere, also for an empty one."""
     updates, evaluations = series.updates, series.evaluations
