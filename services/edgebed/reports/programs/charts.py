@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
+from edgebed.core.quantities import bytes_text
 from edgebed.core.records import Usage
 from edgebed.journal.columns.programs import Told
 from edgebed.reports.writing.figures import DASHES, PALETTE, Chart
@@ -14,7 +16,7 @@ from edgebed.running.results import ProgramTrial
 LINES_MAX = 12
 """Curves of a chart: those of the first nodes that tell the measure."""
 TIME = "time since all programs were ready (s)"
-SENT = "sent by all nodes over their links (bytes)"
+SENT = "sent by all nodes over their links"
 
 
 def charts(trials: Sequence[ProgramTrial]) -> Iterator[Chart]:
@@ -47,6 +49,9 @@ def _drawing(name: str, axis: str, curves: Mapping[tuple[str, str], Told]) -> Ca
             )
         if curves:
             axes.set_xlabel(axis)
+            if axis == SENT:
+                axes.xaxis.set_major_locator(MaxNLocator(5))
+                axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: bytes_text(round(size))))
             axes.set_ylabel(name)
 
     return plot
