@@ -62,7 +62,7 @@ def figures_of(status: TrialStatus, times: Times) -> dict[str, str]:
         told = [f"{name} {number_text(value)}" for name, value in status.measured.items()]
         return {
             "updates": f"{status.nodes_up:,} of {count_text(status.nodes_expected, 'program')} up",
-            "measured": ", ".join(told[:MEASURES_MAX]),
+            **({"measured": ", ".join(told[:MEASURES_MAX])} if told else {}),
             "time": seconds_text(status.elapsed_s),
         }
     target = "" if status.stop_updates is None else f" of {status.stop_updates:,}"
