@@ -27,10 +27,10 @@ from edgebed.journal.accounts.seen_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
 from edgebed.journal.columns.clients import NONE, ClientEvaluations, chosen_of, client_evaluations
 from edgebed.journal.columns.evaluations import Evaluations, evaluations_of
-from edgebed.journal.columns.programs import Programs, ProgramSeries
 from edgebed.journal.columns.updates import Updates
 from edgebed.journal.folds import Counters, Fold, Timeline, on, total
 from edgebed.journal.journal import not_a_line, read_journal
+from edgebed.journal.programs.series import Programs, ProgramSeries
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence, divergence_of
 from edgebed.journal.series_faults import Faults, TimedFault
 from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, Steps

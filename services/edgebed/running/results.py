@@ -18,10 +18,9 @@ from edgebed.core.errors import WITHOUT_LOG, EdgebedError, ScenarioError
 from edgebed.core.plan import ProgramsPlan, TrainingPlan
 from edgebed.journal import summary as summaries
 from edgebed.journal.journal import Entry, read_journal
-from edgebed.journal.outcome import outcome_of
-from edgebed.journal.program_summary import ProgramSummary, summarise_programs
+from edgebed.journal.outcome import RunSummary, outcome_of
+from edgebed.journal.programs.summary import ProgramSummary, summarise_programs
 from edgebed.journal.run_folder import RunFolder, TrialFolder, list_runs, runs_of, runs_root
-from edgebed.journal.run_summary import RunSummary
 from edgebed.journal.series import Series
 from edgebed.journal.summary import TrialSummary
 from edgebed.roles.control.name import NAME as CONTROLLER

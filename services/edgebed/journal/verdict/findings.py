@@ -11,8 +11,8 @@ from edgebed.core.framing import MTU
 from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.quantities import first_text
 from edgebed.journal.accounts.seen_pushes import WorkerPushes
-from edgebed.journal.columns.programs import ProgramSeries
 from edgebed.journal.missed_faults import Missed
+from edgebed.journal.programs.series import ProgramSeries
 from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.verdict.hosts import HostConditions
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from edgebed.core.quantities import bytes_text
 from edgebed.core.records import Usage
-from edgebed.journal.columns.programs import Told
+from edgebed.journal.programs.series import Told
 from edgebed.reports.writing.figures import DASHES, PALETTE, Chart
 from edgebed.running.results import ProgramTrial
 

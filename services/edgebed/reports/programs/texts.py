@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from edgebed.core.measures.trial import measured_text, program_measures
 from edgebed.core.quantities import UNMEASURED, bytes_text, ms_text, number_text, seconds_text
-from edgebed.journal.program_summary import ProgramSummary
+from edgebed.journal.programs.summary import ProgramSummary
 from edgebed.reports.writing.page import Grid, Shade, Span
 from edgebed.running.results import ProgramTrial
 

@@ -11,7 +11,7 @@ from edgebed.core.plan import ProgramsPlan
 from edgebed.core.quantities import bytes_text, count_text, first_text
 from edgebed.core.records import Exited
 from edgebed.journal.accounts.ledger import Accounting
-from edgebed.journal.columns.programs import Told
+from edgebed.journal.programs.series import Told
 from edgebed.journal.series import Series
 from edgebed.journal.series_divergence import Divergence
 from edgebed.journal.summary import Expectation, fault_numbers, judged, node_numbers
