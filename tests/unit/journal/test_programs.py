@@ -182,7 +182,7 @@ def test_a_quiet_trial_is_trusted_and_says_what_nobody_can_know(tmp_path):
         (
             (9.0, "home-0", records.Connections(
                 peer="hub-0", count=1, acked_bytes=5, received_bytes=5, round_trip_s=0.001)),
-            "latency: the smallest round trip between home-0 and hub-0 was 1 ms, where their links take 80.0 ms",
+            "latency: the smallest round trip between home-0 and hub-0 was 1 ms, where their links take 80 ms",
         ),
         ((9.0, "controller", records.Node(name="home-0", state="died")), "deaths: home-0 died unasked"),
     ],
