@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 import edgebed
 from edgebed.core import records
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.runtimes import Runtime
 from edgebed.emulation.host_load import HostProbe
 from edgebed.journal.run_folder import RunFolder

@@ -20,7 +20,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import nn
 
 from benchmarks.subjects import BATCH_SIZE, images, method, network, task, theta
-from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, ServerPlan, Waiting, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, ServerPlan, TrainingNode, TrainingPlan, Waiting, WorkerPlan
 from edgebed.core.records import Record, Update
 from edgebed.journal.run_folder import RunFolder
 from edgebed.learning.data_sets.split import split
@@ -138,7 +138,7 @@ def _plan(updates: int) -> PlannedTrial:
     few = data.replaced(test=data.test.take(slice(0, 20)))
     parts = split(data.train.targets[""], WORKERS, "iid", None, 1)
     common: dict[str, Any] = {"seed": 1, "task": task(), "method": method("adacomp")}
-    nodes: list[NodePlan] = [
+    nodes: list[TrainingNode] = [
         ServerPlan(node="server", device_class="server", stop_updates=updates, **common),
         EvaluatorPlan(
             node="evaluator", device_class="evaluator", num_examples=20,
@@ -150,7 +150,7 @@ def _plan(updates: int) -> PlannedTrial:
         WorkerPlan(node=f"edge-{i}", device_class="edge", waiting=waiting, num_examples=len(part), **common)
         for i, part in enumerate(parts)
     ]
-    plan = Plan(
+    plan = TrainingPlan(
         scenario="bench",
         trial="adacomp",
         question="",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import ArrayForm, Method, NodePlan, Part, ServerPlan, Task, WorkerPlan
+from edgebed.core.plan import ArrayForm, Method, Part, ServerPlan, Task, TrainingNode, WorkerPlan
 from edgebed.learning.data_sets import registry as data
 from edgebed.learning.data_sets.data_set import DataSet, from_arrays
 from edgebed.learning.models import registry as models
@@ -55,7 +55,7 @@ def method(name: str) -> Method:
     return Method(name=name, parts=parts)
 
 
-def node_plan(role: str, name: str = "adacomp") -> NodePlan:
+def node_plan(role: str, name: str = "adacomp") -> TrainingNode:
     """A server or a worker of the benchmark."""
     common: dict[str, Any] = {"device_class": "edge", "seed": 1, "task": task(), "method": method(name)}
     if role == "server":

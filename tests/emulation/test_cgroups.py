@@ -14,7 +14,7 @@ import pytest
 from tasks import one_array
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
+from edgebed.core.plan import Method, Part, Task, TrainingNode, WorkerPlan
 from edgebed.core.process_names import process_name
 from edgebed.emulation import cgroups, means
 from edgebed.emulation.caps import cpu_quota_us
@@ -56,7 +56,7 @@ except InfrastructureError as error:
 """
 
 
-def node(cpus: float | None = None, memory_bytes: int | None = None) -> NodePlan:
+def node(cpus: float | None = None, memory_bytes: int | None = None) -> TrainingNode:
     """A worker with these caps."""
     task = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")

@@ -16,7 +16,7 @@ import pytest
 from waiting import until
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.namespaces import Namespaces, inside
 from edgebed.emulation.netlink import LinkReader

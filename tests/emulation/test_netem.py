@@ -17,7 +17,7 @@ import pytest
 from measured_links import DIRECTIONS, LINKS, MBIT, WORKER, held, measure, network, problem
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.namespaces import Namespaces

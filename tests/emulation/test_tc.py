@@ -15,7 +15,7 @@ from waiting import until
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.framing import burst_bytes, packet_bytes, segment_bytes, wire_bytes
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.netlink import LinkReader, read_qdisc

@@ -12,7 +12,8 @@ from live_shell import shell_of
 from node_plans import plan_of_role
 from run_secret import CREDENTIALS
 
-from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.plan import TrainingNode
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.means import why_no_namespaces
@@ -85,7 +86,7 @@ class Work:
         return GradientResult((tensor,), frames, 1.0, None, 0.0, 0.0)
 
 
-def plan_of(node: str, role: str, link: LinkPlan) -> NodePlan:
+def plan_of(node: str, role: str, link: LinkPlan) -> TrainingNode:
     """A node with that link."""
     return plan_of_role(node=node, role=role, link=link, num_examples=10)
 

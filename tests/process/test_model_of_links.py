@@ -17,7 +17,7 @@ from node_plans import plan_of_role
 from run_secret import CREDENTIALS
 
 from edgebed.core.framing import burst_bytes, wire_bytes
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import TrainingNode
 from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.model.link_model import link_model_of
 from edgebed.roles.events import EndNode, MessageReceived, Observe, Send, Wake, Woken
@@ -97,7 +97,7 @@ class Listener(Ways):
         return [Send(event.peer, model, frames)]
 
 
-def node_plan(node: str, role: str, link: LinkPlan) -> NodePlan:
+def node_plan(node: str, role: str, link: LinkPlan) -> TrainingNode:
     """A node with that link."""
     return plan_of_role(node=node, role=role, link=link)
 

@@ -4,7 +4,7 @@ import msgspec
 from sample_runs import make_plan, sample_entries
 
 from edgebed.core import records
-from edgebed.core.plan import LinkPlan
+from edgebed.core.planned.link import LinkPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import RunFolder
 from edgebed.running.results import Run

@@ -22,7 +22,7 @@ from pydantic import Field
 from edgebed.scenario.faults.settings.entry import FaultSection, for_a_while
 from edgebed.scenario.faults.settings.targets import Target
 from edgebed.scenario.faults.settings.triggers import Triggered
-from edgebed.core.plan import FaultStep
+from edgebed.core.planned.fault import FaultStep
 from edgebed.scenario.section import Duration
 
 

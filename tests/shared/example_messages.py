@@ -6,7 +6,8 @@ from tasks import one_array
 
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
-from edgebed.core.plan import Injection, Method, Part, Task, TensorLayout, Waiting, WorkerPlan
+from edgebed.core.plan import Method, Part, Task, TensorLayout, Waiting, WorkerPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.wire import messages
 from edgebed.wire.tensors import encode_dense, encode_update

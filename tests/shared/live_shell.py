@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import TrainingNode
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.metrics.exporter import NodeMetrics
 from edgebed.roles.events import Heart
@@ -19,7 +19,7 @@ from edgebed.runtimes.live.shell.reporter import Reporter
 
 
 def shell_of(
-    plan: NodePlan,
+    plan: TrainingNode,
     heart: Heart,
     management: DealerEndpoint,
     data: DataEnds,

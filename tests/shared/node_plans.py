@@ -4,10 +4,10 @@ from typing import Any, get_args
 
 from tasks import one_array
 
-from edgebed.core.plan import Method, NodePlan, Part, Task
+from edgebed.core.plan import Method, Part, Task, TrainingNode
 from edgebed.roles.server.parameter_server import ParameterServer
 
-PLANS = {plan.role: plan for plan in get_args(NodePlan)}
+PLANS = {plan.role: plan for plan in get_args(TrainingNode)}
 FIELDS = {name for plan in PLANS.values() for name in plan.__struct_fields__}
 TASK = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(
@@ -17,11 +17,11 @@ METHOD = Method(
 """What no test looks at that takes them from here."""
 
 
-def plan_of_role(*, role: str, **fields: Any) -> NodePlan:
+def plan_of_role(*, role: str, **fields: Any) -> TrainingNode:
     """The plan of a node with that role; fields that only other roles have are left out, and others may be."""
     fields = {"device_class": role, "seed": 1, "task": TASK, "method": METHOD} | fields
     elsewhere = FIELDS - set(PLANS[role].__struct_fields__)
-    plan: NodePlan = PLANS[role](**{name: value for name, value in fields.items() if name not in elsewhere})
+    plan: TrainingNode = PLANS[role](**{name: value for name, value in fields.items() if name not in elsewhere})
     return plan
 
 

@@ -15,7 +15,8 @@ import soaking
 from shuffled import check_shuffled
 
 from edgebed.core import chance, records
-from edgebed.core.plan import FaultPlan, FaultStep, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import FaultPlan, FaultStep
 from edgebed.core.units import format_duration
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
@@ -165,7 +166,7 @@ def _without_memory(fault: dict[str, Any]) -> dict[str, Any]:
     return {("kill" if key == "memory" else key): value for key, value in fault.items()}
 
 
-def plan_of(scenario: dict[str, Any]) -> Plan:
+def plan_of(scenario: dict[str, Any]) -> TrainingPlan:
     """The plan of its only trial."""
     (planned,) = plan_trials(load_scenario(scenario, []))
     return planned.plan
@@ -174,7 +175,7 @@ def plan_of(scenario: dict[str, Any]) -> Plan:
 class Told(NamedTuple):
     """What a trial's journal tells."""
 
-    plan: Plan
+    plan: TrainingPlan
     entries: Sequence[Entry]
 
     def of(self, kind: type, node: str | None = None) -> list[tuple[float, Any]]:
@@ -325,7 +326,7 @@ def _lives(told: Told, node: str) -> list[Life]:
     return [Life(k, *times, begun.get(k, 0) + 5) for k, times in enumerate(zip(joined, until_s, strict=False), 1)]
 
 
-def places(plan: Plan, k: int, lives: Sequence[Life]) -> list[tuple[Life, int]]:
+def places(plan: TrainingPlan, k: int, lives: Sequence[Life]) -> list[tuple[Life, int]]:
     """(life, push) at which the k-th fault waits: anybody can tell them from the seed."""
     fault, found = plan.faults[k], []
     for life in lives:

@@ -6,7 +6,7 @@ from node_plans import plan_of_role
 from tasks import one_array
 
 from edgebed.core import records
-from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Task, TensorLayout, TrainingPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import RunFolder
 from edgebed.running.results import Run
@@ -38,7 +38,7 @@ def make_plan(
         )
         for name, role in roles
     )  # fmt: skip
-    return Plan(scenario="sample", trial=trial, question=question, seed=7, measures=MEASURES, nodes=nodes,
+    return TrainingPlan(scenario="sample", trial=trial, question=question, seed=7, measures=MEASURES, nodes=nodes,
                 stop_updates=600, expectations=expectations)  # fmt: skip
 
 

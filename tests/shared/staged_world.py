@@ -3,7 +3,7 @@
 import heapq
 
 from edgebed.core import records
-from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller
 from edgebed.roles.events import (

@@ -10,7 +10,7 @@ import storms
 from warm_command import warm_jobs  # noqa: F401 # a fixture of all tests here
 
 from edgebed.core import records
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal.accounts.ledger import Accounting
 from edgebed.journal.accounts.update_accounts import UpdateAccounting
 from edgebed.journal.checkpoints import CheckpointStore
@@ -30,7 +30,7 @@ from edgebed.scenario.load import load_scenario
 class Outcome(NamedTuple):
     """What came of a trial."""
 
-    plan: Plan
+    plan: TrainingPlan
     journal: Path
     entries: list[tuple[float, str, records.Record]]
     lost: dict[tuple[str, int, int], str]

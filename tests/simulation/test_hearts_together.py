@@ -15,7 +15,7 @@ from tasks import one_array
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core import records
-from edgebed.core.plan import Method, NodePlan, Part, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Task, TensorLayout, TrainingNode
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Compute, Computed, EndNode, Journal, MessageReceived, Send
 from edgebed.roles.server.parameter_server import ParameterServer
@@ -51,7 +51,7 @@ def make_method(preset: str, **compression) -> Method:
     return Method(name=preset, parts={kind: Part(name=part.pop("name"), settings=part) for kind, part in given.items()})
 
 
-def make_plan(node: str, role: str, method: Method, **fields) -> NodePlan:
+def make_plan(node: str, role: str, method: Method, **fields) -> TrainingNode:
     """A node of the pair or fleet."""
     layout = tuple(TensorLayout(f"t{k}", (size,)) for k, size in enumerate(SIZES))
     task = Task(model="-", inputs=one_array((1,)), outputs=2, layout=layout, batch_size=4, gradient_time_s=0.01)

@@ -10,7 +10,7 @@ from finished_runs import RISING, finished_run
 from quick_runs import run as run_quickly
 
 import edgebed
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal.overview import chosen_by, overview_of
 from edgebed.journal.run_folder import RunFolder
 from edgebed.journal.summary import TrialSummary
@@ -105,7 +105,7 @@ class Pressing:
     def __init__(self, when: str, trial: str) -> None:
         self.when, self.trial = when, trial
 
-    def trial_started(self, plan: Plan) -> None:
+    def trial_started(self, plan: TrainingPlan) -> None:
         """A trial begins."""
         self._at("begins", plan.trial)
 

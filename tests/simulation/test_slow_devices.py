@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from edgebed.core import records
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal.outcome import outcome_of
 from edgebed.journal.series import Series
 from edgebed.journal.summary import TrialSummary, summarise
@@ -39,7 +39,7 @@ def scenario(**more: Any) -> dict[str, Any]:
     return copy.deepcopy(TOY) | more
 
 
-def summary_of(outcome: Outcome, plan: Plan | None = None) -> TrialSummary:
+def summary_of(outcome: Outcome, plan: TrainingPlan | None = None) -> TrialSummary:
     """The numbers of a trial, and its verdict, by its own plan or by another."""
     return summarise(plan or outcome.plan, Series.from_journal(outcome.journal))
 

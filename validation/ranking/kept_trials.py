@@ -15,7 +15,7 @@ import numpy as np
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.series import Series
 from edgebed.journal.summary import TrialSummary
@@ -134,7 +134,7 @@ def _kept(asked: Asked, file: str, found: FoundTrial, started: str, code: str) -
     )
 
 
-def held_by(plan: Plan, series: Series) -> str:
+def held_by(plan: TrainingPlan, series: Series) -> str:
     """What held the links of a live trial, as the nodes told of which anything is asked; empty where none did."""
     asked = [node.node for node in plan.nodes if node.link.shaped or node.changeable]
     if not asked:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.planning.planning import PlannedTrial, plan_trials
 from edgebed.running.run import Options, ProgressLike, ReportWriter, plan_checked, require_runtime
@@ -88,7 +88,7 @@ class RankingRuns:
     processes: int | None = None
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
     """Why a run could not be made, by run."""
-    _plans: dict[tuple[str, int], dict[str, Plan]] = dataclasses.field(default_factory=dict)
+    _plans: dict[tuple[str, int], dict[str, TrainingPlan]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Index the folder of all runs."""
@@ -138,7 +138,7 @@ class RankingRuns:
             refused=tuple(each for each in there if each.why_not),
         )
 
-    def plans(self, key: RunKey) -> dict[str, Plan]:
+    def plans(self, key: RunKey) -> dict[str, TrainingPlan]:
         """The plan of each method's trial with this seed."""
         place = key.scenario, key.seed
         if place not in self._plans:

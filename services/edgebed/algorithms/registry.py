@@ -26,7 +26,7 @@ from edgebed.algorithms.local_work.base import LocalWork
 from edgebed.algorithms.optimizer import OPTIMIZERS
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
+from edgebed.core.plan import Method, Part, Task, TrainingNode, WorkerPlan
 
 
 def _table(folder: str, *modules: str) -> dict[str, ModuleType]:
@@ -306,7 +306,7 @@ def rule_of(method: Method) -> Rule:
     return rule
 
 
-def sees_inputs(node: NodePlan) -> bool:
+def sees_inputs(node: TrainingNode) -> bool:
     """Whether a node needs the examples themselves, and not their labels alone."""
     if (shard := node.shard) is None:
         return True

@@ -139,7 +139,7 @@ def _act(
     """Have the actions done to each node, and say what was done."""
     import msgspec
 
-    from edgebed.core.plan import Injection
+    from edgebed.core.planned.fault import Injection
     from edgebed.running.operate import act
 
     done = act(

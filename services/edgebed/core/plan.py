@@ -6,17 +6,19 @@ them from a scenario; nothing here decides anything. Times are seconds, memory i
 
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
-from edgebed.core.actions import Action
-from edgebed.core.bounds import Amount, Count, PositiveAmount, PositiveCount, Seed, Share
+from edgebed.core.bounds import Amount, Count, PositiveAmount, PositiveCount, Seed
 from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
 from edgebed.core.planned.clients import ByClient, together
 from edgebed.core.planned.device_core import REFERENCE, Core
+from edgebed.core.planned.fault import FaultPlan, Injection, PointTrigger
 from edgebed.core.planned.hosts import HostPlan
-from edgebed.core.planned.link import LinkChange, LinkPlan
+from edgebed.core.planned.link import LinkPlan
+from edgebed.core.planned.node import CommonPlan
+from edgebed.core.planned.program import Program, ProgramPlan
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,70 +53,6 @@ class Waiting(msgspec.Struct, frozen=True, kw_only=True):
     """Upper end of a uniform pause."""
     mean_s: Amount = 0.0
     """Mean of an exponential pause."""
-
-
-Point = Literal["before-push", "during-push", "after-push", "during-pull", "after-pull"]
-"""Points of a worker's protocol: about to push; the push is leaving; all of it has left; the model is coming; the model
-is there and nothing has been done with it."""
-
-
-class Injection(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing done to one node."""
-
-    node: str
-    action: Action
-    change: LinkChange | None = None
-    """`link`: the change, whatever the plan says; None: back to the plan."""
-    cpus: PositiveAmount | None = None
-    """`cpus`: the new cap in cores; None: back to the plan's."""
-
-
-class Trigger(msgspec.Struct, frozen=True, kw_only=True):
-    """When a fault happens: at a time, at a number of updates, or where a worker is in its protocol.
-
-    At a point it happens once at most for each push. Without a probability it happens in the first incarnation of the
-    node alone, and without a step the first time only: a restarted node does not die at once again.
-    """
-
-    at_s: Amount | None = None
-    """Time since training began."""
-    at_update: Count | None = None
-    """Number of updates that the server has applied when the fault happens."""
-    point: Point | None = None
-    step: Count | None = None
-    """At `point`: only at this push, counted from 0; a pull counts as that of the push which follows it."""
-    probability: Share | None = None
-    """At `point`: by chance at every push of every incarnation, by (seed, fault, node and incarnation, k-th push)."""
-
-
-class FaultStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a fault: what is done, and how long after the fault was triggered."""
-
-    after_s: Amount
-    injection: Injection
-
-
-class FaultPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault of one node, with all draws made."""
-
-    name: str
-    """Name of the scenario's entry, which several nodes may share: its own, or e.g. `freeze-2`, the second entry."""
-    node: str
-    trigger: Trigger
-    steps: Annotated[tuple[FaultStep, ...], msgspec.Meta(min_length=1)]
-    """Steps in the order of their times, the first at once; e.g. cut and heal."""
-    recurs: bool = False
-    """Whether the entry has many moments, as churn has, or one with `every`: none is missed before it is due."""
-    every_s: PositiveAmount | None = None
-    """Time between two moments of an entry that is repeated."""
-
-
-class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):
-    """A fault at a point of a worker's protocol, as the worker knows it: where to stop and ask."""
-
-    fault: Count
-    """Index of the fault in `Plan.faults`."""
-    trigger: Trigger
 
 
 class TensorLayout(msgspec.Struct, frozen=True):
@@ -242,27 +180,15 @@ Durability = Literal["none", "log", "fsync"]
 NonFinite = Literal["take", "refuse"]
 
 
-class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
-    """The part of a node's plan that every role has; the role itself is its tag."""
+class TrainerPlan(CommonPlan, frozen=True, kw_only=True):
+    """The part of the plan of every node that has a role in training."""
 
-    node: str
-    """Unique name: `server`, `evaluator`, `<class>-<index>` for workers."""
-    device_class: str
-    """The fleet's class for a worker, else the role."""
-    seed: Seed
-    host: str = ""
-    """The host that it is placed on; empty: there is one alone."""
-    cpus: PositiveAmount | None = None
-    """CPU cap in cores; None: no cap."""
-    memory_bytes: Count | None = None
     restart_s: Amount = 0.0
     """Virtual time that a restart takes beside its delay; only the simulation uses it."""
     task: Task
     method: Method
     trace: bool = False
     """Journal every message sent and received."""
-    check_s: PositiveAmount = 1.0
-    """Time in which the node sends the controller several heartbeats."""
 
     @property
     def compute_speed(self) -> float:
@@ -298,17 +224,12 @@ class CommonPlan(msgspec.Struct, frozen=True, kw_only=True, tag_field="role"):
         return 0
 
     @property
-    def is_vital(self) -> bool:
-        """Whether training stops without this node."""
-        return True
-
-    @property
     def pushes(self) -> bool:
         """Whether the node pushes updates to the server."""
         return False
 
 
-class LinkedPlan(CommonPlan, frozen=True, kw_only=True):
+class LinkedPlan(TrainerPlan, frozen=True, kw_only=True):
     """The part of the plan of a node on the data network."""
 
     link: LinkPlan = LinkPlan()
@@ -443,7 +364,7 @@ class ModulesPlan(LinkedPlan, frozen=True, kw_only=True, tag="modules"):
         return ("server",)
 
 
-class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
+class EvaluatorPlan(TrainerPlan, frozen=True, kw_only=True, tag="evaluator"):
     """The plan of the evaluator, which watches over the management network: it has no link, and no part of a model."""
 
     role: ClassVar[Literal["evaluator"]] = "evaluator"
@@ -475,10 +396,16 @@ class EvaluatorPlan(CommonPlan, frozen=True, kw_only=True, tag="evaluator"):
     counts_messages: ClassVar[bool] = False
 
 
-NodePlan = ServerPlan | WorkerPlan | EvaluatorPlan | StorePlan | ModulesPlan
-"""The plan of one node: all that it is sent when it joins."""
+TrainingNode = ServerPlan | WorkerPlan | EvaluatorPlan | StorePlan | ModulesPlan
+"""The plan of a node that has a role in training: all that it is sent when it joins."""
+NodePlan = TrainingNode | ProgramPlan
+"""The plan of one node."""
 Role = Literal["server", "worker", "evaluator", "store", "modules"]
 """Roles of nodes; `store` and `modules` serve shards."""
+
+
+OnFailure = Literal["ignore", "restart", "stop"]
+"""What is done when a node has died, or does not answer."""
 
 
 Security = Literal["plain", "curve"]
@@ -490,47 +417,65 @@ Comparison = Literal[">=", "<=", "==", "!=", ">", "<"]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One trial: the scenario, or one of its variants, with all draws made."""
+    """One trial, whatever its nodes run: the scenario, or one of its variants, with all draws made."""
 
     scenario: str
     trial: str
-    """The variant's name, or the method's where the scenario has none."""
+    """The variant's name; where the scenario has none, the method's, or `program`."""
     question: str
     seed: Seed
-    measures: tuple[TaskMeasure, ...] = ()
-    """What is measured of the model, the headline first."""
     nodes: tuple[NodePlan, ...]
-    """server, evaluator, what serves shards, then the workers in order of class and index."""
-    client_names: tuple[str, ...] = ()
-    """The clients that the data comes from, by number; none: it does not say."""
-    stop_updates: PositiveCount | None = None
     stop_time_s: Amount | None = None
-    stop_level: Level | None = None
-    """What the trial ends at when it is reached."""
-    sweep_level: Level | None = None
-    """Where runs of the scenario's sweep end; None: it has none, or the trial ends at a level itself."""
     join_deadline_s: Amount = 60.0
     """How long no node may start, join or become ready before continuing without those that are not ready (workers), or
-    giving up (server, evaluator)."""
-    stall_deadline_s: Amount = 60.0
-    """How long the run may make no progress before it is ended."""
+    giving up (all others)."""
     faults: tuple[FaultPlan, ...] = ()
-    on_failure: Literal["ignore", "restart", "stop"] = "ignore"
+    on_failure: OnFailure = "ignore"
     """What is done when a node has died, or has missed two checks: nothing; it is restarted; the trial ends."""
     restart_delay_s: Amount = 1.0
     """`restart`: time from the failure to the launch."""
-    detector: Literal["network", "oracle"] = "network"
-    """How the server learns that a worker has failed: from its own connections, or at once from the controller."""
     check_s: PositiveAmount = 1.0
     """Time between checks: a node without a heartbeat in two in a row has failed; with the next one it is back."""
     expectations: tuple[tuple[str, Comparison, float], ...] = ()
     """(measure, comparison, bound), e.g. ("final_loss", "<=", 0.3)."""
     expects_trusted: bool = False
     """Whether a live run fails if what was asked of links and caps did not hold."""
-    security: Security = "plain"
-    """Live runtimes: how the sockets of the data network authenticate each other."""
     hosts: tuple[HostPlan, ...] = ()
     """The hosts that nodes are placed on, the controller's first; none: this machine alone."""
+
+    def neighbours(self) -> "dict[str, tuple[str, ...]]":
+        """Return the nodes at the other end of each node's messages, in order; none where edgebed knows of none."""
+        return {node.node: () for node in self.nodes}
+
+    def injections(self) -> Iterator[Injection]:
+        """Yield everything that faults are to do."""
+        return (step.injection for fault in self.faults for step in fault.steps)
+
+    def node(self, name: str) -> NodePlan:
+        """Return the node called `name`; KeyError if there is none."""
+        return _named(name, self.nodes)
+
+
+class TrainingPlan(Plan, frozen=True, kw_only=True):
+    """A trial that trains by a method."""
+
+    measures: tuple[TaskMeasure, ...] = ()
+    """What is measured of the model, the headline first."""
+    nodes: tuple[TrainingNode, ...]
+    """server, evaluator, what serves shards, then the workers in order of class and index."""
+    client_names: tuple[str, ...] = ()
+    """The clients that the data comes from, by number; none: it does not say."""
+    stop_updates: PositiveCount | None = None
+    stop_level: Level | None = None
+    """What the trial ends at when it is reached."""
+    sweep_level: Level | None = None
+    """Where runs of the scenario's sweep end; None: it has none, or the trial ends at a level itself."""
+    stall_deadline_s: Amount = 60.0
+    """How long the run may make no progress before it is ended."""
+    detector: Literal["network", "oracle"] = "network"
+    """How the server learns that a worker has failed: from its own connections, or at once from the controller."""
+    security: Security = "plain"
+    """Live runtimes: how the sockets of the data network authenticate each other."""
     is_profiled: bool = False
     """Whether the virtual times of layers are those of a profile; else they are shares of the task's."""
 
@@ -563,6 +508,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """Return the worker nodes, in order."""
         return tuple(node for node in self.nodes if isinstance(node, WorkerPlan))
 
+    def node(self, name: str) -> TrainingNode:
+        """Return the node called `name`; KeyError if there is none."""
+        return _named(name, self.nodes)
+
     def pairs(self) -> "tuple[tuple[str, str], ...]":
         """Return who connects to whom on the data network."""
         clients = (node for node in self.nodes if node.role != "evaluator")
@@ -575,13 +524,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             found[client][host] = found[host][client] = None
         return {name: tuple(others) for name, others in found.items()}
 
-    def injections(self) -> Iterator[Injection]:
-        """Yield everything that faults are to do."""
-        return (step.injection for fault in self.faults for step in fault.steps)
 
-    def node(self, name: str) -> NodePlan:
-        """Return the node called `name`; KeyError if there is none."""
-        for node in self.nodes:
-            if node.node == name:
-                return node
-        raise KeyError(name)
+class ProgramsPlan(Plan, frozen=True, kw_only=True):
+    """A trial whose nodes run programs of the user's."""
+
+    program: Program
+    nodes: tuple[ProgramPlan, ...]
+    """The nodes in order of class and index."""
+
+
+Named = TypeVar("Named", bound=CommonPlan)
+
+
+def _named(name: str, nodes: tuple[Named, ...]) -> Named:
+    for node in nodes:
+        if node.node == name:
+            return node
+    raise KeyError(name)

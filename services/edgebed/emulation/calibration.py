@@ -16,7 +16,7 @@ import msgspec
 from edgebed.core.errors import ScenarioError
 from edgebed.core.framing import HEADER_BYTES, SEGMENT_BYTES
 from edgebed.core.host import machine
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.core.units import format_rate
 
 Place = Literal["docker", "namespaces", "model"]
@@ -201,12 +201,14 @@ def save(calibration: Calibration, path: Path) -> None:
 # --- what a plan is warned of -----------------------------------------------------------------------------------
 
 
-def warnings_here(plan: Plan, place: Place) -> Iterator[str]:
+def warnings_here(plan: TrainingPlan, place: Place) -> Iterator[str]:
     """Yield the warnings for this host, by its stored calibration."""
     yield from calibration_warnings(plan, place, load(calibration_path()), HostFacts.here())
 
 
-def calibration_warnings(plan: Plan, place: Place, calibration: Calibration | None, host: HostFacts) -> Iterator[str]:
+def calibration_warnings(
+    plan: TrainingPlan, place: Place, calibration: Calibration | None, host: HostFacts
+) -> Iterator[str]:
     """Yield a sentence for each thing that `plan` asks for in `place` and that was not seen to hold on `host`."""
     limited = [node for node in plan.nodes if node.link.limited]
     if not limited:
@@ -225,7 +227,7 @@ def calibration_warnings(plan: Plan, place: Place, calibration: Calibration | No
     yield from _total_warnings(plan, limited, measured)
 
 
-def _rate_warnings(limited: Sequence[NodePlan], measured: PlaceMeasurements) -> Iterator[str]:
+def _rate_warnings(limited: Sequence[TrainingNode], measured: PlaceMeasurements) -> Iterator[str]:
     """Warn of rates beyond those that held; once for a device class."""
     directions: tuple[tuple[Direction, str], ...] = (("up", "uplink"), ("down", "downlink"))
     for node in {node.device_class: node for node in limited}.values():
@@ -242,7 +244,7 @@ def _rate_warnings(limited: Sequence[NodePlan], measured: PlaceMeasurements) -> 
                     break
 
 
-def _total_warnings(plan: Plan, limited: Sequence[NodePlan], measured: PlaceMeasurements) -> Iterator[str]:
+def _total_warnings(plan: TrainingPlan, limited: Sequence[TrainingNode], measured: PlaceMeasurements) -> Iterator[str]:
     """Warn of more at once than was measured."""
     together = measured.most_together()
     if together is None:
@@ -262,7 +264,7 @@ def _total_warnings(plan: Plan, limited: Sequence[NodePlan], measured: PlaceMeas
         )
 
 
-def highest_asked_bit_s(node: NodePlan, name: str) -> int:
+def highest_asked_bit_s(node: TrainingNode, name: str) -> int:
     """Return the highest rate that a node's `uplink` or `downlink` ever has; 0 where it is never limited."""
     rates: list[Any] = [getattr(each, f"{name}_bit_s") for each in (node.link, *node.link.changes)]
     return max((rate for rate in rates if rate is not None), default=0)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import msgspec
 
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan, LinkValues, values_of
 
 

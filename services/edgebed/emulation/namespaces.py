@@ -27,7 +27,7 @@ import msgspec
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import END_S, how_it_ended
 from edgebed.core.linux import enter_network_namespace
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.orders import Began, HelperChange, HelperReply, Lines
 from edgebed.wire.messages import SharedLink

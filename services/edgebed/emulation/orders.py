@@ -6,7 +6,7 @@ import time
 
 import msgspec
 
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 
 WAIT_S_MAX = 3600.0  # then it looks again; select takes no infinity

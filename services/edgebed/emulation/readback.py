@@ -15,7 +15,7 @@ import msgspec
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.framing import MTU, burst_bytes
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import IMPAIRMENTS, Impairments, impairments_of, is_impaired
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState, Override
 from edgebed.emulation.netlink import TICK_NS, LinkReader, Queue

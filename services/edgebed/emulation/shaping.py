@@ -26,7 +26,7 @@ import msgspec
 from pyroute2 import IPRoute
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.netlink import LinkReader

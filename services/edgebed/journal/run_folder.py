@@ -28,7 +28,7 @@ import msgspec
 from edgebed.core.disk import make_folder, replacing, sync_folder
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError, unwritten
 from edgebed.core.host import facts
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.planned.plan_file import dump_plan, load_plan
 from edgebed.core.reading import read_json
 
@@ -104,14 +104,14 @@ class TrialFolder:
         self.latest_checkpoint = self.checkpoints / "latest.npz"
         self.final_checkpoint = self.checkpoints / "final.npz"
 
-    def make(self, plan: Plan) -> None:
+    def make(self, plan: TrainingPlan) -> None:
         """Make the folders and write the plan; InfrastructureError when that is impossible."""
         with _naming(self.path):
             make_folder(self.logs)
             make_folder(self.checkpoints)
         write_atomically(self.plan, dump_plan(plan))
 
-    def read_plan(self) -> Plan:
+    def read_plan(self) -> TrainingPlan:
         """The trial's plan; EdgebedError where the file is missing or broken, or its plan of another form."""
         written = read_json(self.plan, dict[str, Any], "a plan")
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import seconds_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.series import Series
@@ -32,7 +32,7 @@ class StartUp(msgspec.Struct, frozen=True, kw_only=True):
     """When an update of every worker had been applied."""
 
 
-def start_up_of(plan: Plan, series: Series) -> StartUp | None:
+def start_up_of(plan: TrainingPlan, series: Series) -> StartUp | None:
     """The start-up phases of a trial; None where nothing is started: in the simulation, and in an empty journal."""
     if not series.nodes or (series.trial is not None and is_virtual(series.trial.runtime)):
         return None
@@ -61,7 +61,7 @@ def start_up_lines(start_up: StartUp) -> Iterator[str]:
         yield f"every worker had an accepted update after {seconds_text(start_up.contributed_s)}"
 
 
-def _contributed_s(plan: Plan, series: Series) -> float | None:
+def _contributed_s(plan: TrainingPlan, series: Series) -> float | None:
     """When the last worker's first update was applied; None if one has none."""
     if series.training_s is None or not set(series.workers) >= {node.node for node in plan.workers()}:
         return None

@@ -16,7 +16,7 @@ from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.measures.clients import place_of
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import MEASURES, OF_TASK, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
-from edgebed.core.plan import Comparison, Plan
+from edgebed.core.plan import Comparison, TrainingPlan
 from edgebed.core.quantities import VERDICTS
 from edgebed.core.records import ShardPhases, Traffic
 from edgebed.core.runtimes import is_virtual
@@ -183,7 +183,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What the controller wants a reader to know, e.g. that caps are not held."""
 
 
-def summarise(plan: Plan, series: Series) -> TrialSummary:
+def summarise(plan: TrainingPlan, series: Series) -> TrialSummary:
     """The numbers of one trial; works for a journal that breaks off anywhere, also for an empty one."""
     updates, evaluations = series.updates, series.evaluations
     num_updates = len(updates)
@@ -282,7 +282,7 @@ def _server(series: Series, contributions: Mapping[str, int]) -> ServerMeasures:
     )
 
 
-def _examples_per_update(plan: Plan) -> float | None:
+def _examples_per_update(plan: TrainingPlan) -> float | None:
     """Training examples in an update, by the plan, at a worker with average data; for shards a mini-batch."""
     workers = plan.workers()
     if workers and not plan.pushes:
@@ -299,7 +299,7 @@ def _accounted(series: Series, unit: str) -> dict[str, Any]:
     return {f"{unit}_begun": total.begun, f"{unit}_lost": total.lost, f"{unit}_unexplained": total.unexplained}
 
 
-def _shards(plan: Plan, series: Series) -> ShardMeasures:
+def _shards(plan: TrainingPlan, series: Series) -> ShardMeasures:
     """The numbers of what shards of a model did."""
     batches = next((node.shard.batches for node in plan.workers() if node.shard), None)
     shards, trained_s = series.shards, series.trained_s
@@ -340,7 +340,7 @@ def _shares(phases: ShardPhases) -> dict[str, float]:
     return {name: value / total for name, value in spent.items()} if total > 0.0 else {}
 
 
-def _messages(plan: Plan, series: Series) -> dict[str, Any]:
+def _messages(plan: TrainingPlan, series: Series) -> dict[str, Any]:
     """Fields on the messages that steps needed."""
     exchanges = tuple(
         Exchange(source=source, target=target, message=message, count=record.count, bytes=record.bytes)
@@ -377,7 +377,7 @@ def _log(series: Series) -> dict[str, Any]:
     }
 
 
-def _faults(plan: Plan, series: Series) -> dict[str, Any]:
+def _faults(plan: TrainingPlan, series: Series) -> dict[str, Any]:
     """Fields on what was done to nodes, and what was not."""
     done = [each for each in series.faults if each.was_done]
     return {
@@ -396,7 +396,7 @@ def _back_s(done: TimedFault, series: Series) -> float | None:
     return series.trained_s - done.t if awaited else done.back_s
 
 
-def _judge(plan: Plan, summary: TrialSummary, *, is_simulated: bool) -> tuple[Expectation, ...]:
+def _judge(plan: TrainingPlan, summary: TrialSummary, *, is_simulated: bool) -> tuple[Expectation, ...]:
     judged = []
     for measure, comparison, bound in plan.expectations:
         value = summary.value(measure)

@@ -12,7 +12,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.measures.task import TEST, TaskMeasure
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.folds import Counters, Fold, Timeline, on
 from edgebed.journal.troubles import Trouble, Troubles
@@ -105,7 +105,7 @@ def is_up(state: str) -> bool:
 class TrialState(Fold):
     """Follows the records of a trial, also one that broke off and was resumed."""
 
-    def __init__(self, plan: Plan, past: ResumedTrial | None = None) -> None:
+    def __init__(self, plan: TrainingPlan, past: ResumedTrial | None = None) -> None:
         """`past`: what there was before the first record that will be followed."""
         self.timeline = Timeline(past.began_s if past else None)
         self.counters = Counters(self.timeline)
@@ -124,7 +124,7 @@ class TrialState(Fold):
         self._work: Counter[str] = Counter()
         """Updates applied, or steps made by all its shards, for each device class."""
         self._class_of = {worker.node: worker.device_class for worker in workers}
-        self._classes: dict[str, list[NodePlan]] = {}
+        self._classes: dict[str, list[TrainingNode]] = {}
         for worker in workers:
             self._classes.setdefault(worker.device_class, []).append(worker)
         self._hosts: dict[str, float] = {}
@@ -188,7 +188,7 @@ class TrialState(Fold):
             cpus_held=sum(known) / len(known) if len(known) == len(nodes) else None,
         )
 
-    def _cap(self, node: NodePlan) -> float | None:
+    def _cap(self, node: TrainingNode) -> float | None:
         usage = self.counters.reports(records.Usage, node.node)
         held = usage.lives[-1].cpus_held if usage else None
         return node.cpus if held is None else held

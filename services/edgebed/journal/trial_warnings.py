@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import count_text, first_text, seconds_text
 from edgebed.core.records import Node
 from edgebed.journal.accounts.seen_pushes import AFTER_THE_END
@@ -16,7 +16,7 @@ LOST_MAX = 3
 """Number of lost nodes that are named with the reason why they are gone."""
 
 
-def unheard_of(plan: Plan, series: Series) -> Iterator[str]:
+def unheard_of(plan: TrainingPlan, series: Series) -> Iterator[str]:
     """Classes of workers none of whose pushes was applied; those that came after the last update do not count."""
     classes = {worker.node: worker.device_class for worker in plan.workers() if worker.pushes}
     applied: Counter[str] = Counter()
@@ -68,7 +68,7 @@ def resumptions(series: Series) -> Iterator[str]:
         )
 
 
-def unmeasured(plan: Plan, series: Series) -> Iterator[str]:
+def unmeasured(plan: TrainingPlan, series: Series) -> Iterator[str]:
     """What was not measured that should be, and why the accounting does not close."""
     if skipped := skipped_text(plan, series):
         yield skipped
@@ -79,7 +79,7 @@ def unmeasured(plan: Plan, series: Series) -> Iterator[str]:
         yield f"not every {'step' if series.shards.resumed else 'update'} is accounted for: {problem}"
 
 
-def shares(plan: Plan, series: Series) -> Iterator[str]:
+def shares(plan: TrainingPlan, series: Series) -> Iterator[str]:
     """Measures that are declared to be shares, and are none."""
     for measure in plan.measures:
         for values in (series.evaluations.measured.get(measure.name), series.evaluations.validation.get(measure.name)):

@@ -7,13 +7,13 @@ node's data. What builds a model is imported with the first one: a scenario is r
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 
 
 class Beginning:
     """Initial model of one trial, and its constants."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: TrainingPlan) -> None:
         """Build the model; ScenarioError if that fails."""
         from edgebed.learning import weights
         from edgebed.learning.models import registry as models
@@ -25,7 +25,7 @@ class Beginning:
         self._packed: dict[tuple[int, int] | None, NDArray[np.uint8]] = {}
         """Packed constants by (first layer, end), or of the whole model by None."""
 
-    def constants(self, node: NodePlan) -> NDArray[np.uint8]:
+    def constants(self, node: TrainingNode) -> NDArray[np.uint8]:
         """(c,) bytes of the constants that the node needs, as in weights.py; none for a node without layers."""
         if node.role not in ("worker", "evaluator"):
             return np.zeros(0, np.uint8)

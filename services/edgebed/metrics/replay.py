@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from edgebed.core import records
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal.folds import Fold, on
 from edgebed.journal.journal import Entry
 from edgebed.metrics import table
@@ -79,7 +79,11 @@ class TrialFacts(NamedTuple):
 
 
 def replay(
-    plan: Plan, journal: Callable[[], Iterable[Entry]], told: TrialFacts, store: SampleStore, step_s: float = STEP_S
+    plan: TrainingPlan,
+    journal: Callable[[], Iterable[Entry]],
+    told: TrialFacts,
+    store: SampleStore,
+    step_s: float = STEP_S,
 ) -> float:
     """Read the metrics of a trial into `store` every `step_s` seconds, and at its end; return that time, in Unix time.
 
@@ -134,7 +138,7 @@ class _Rest(Fold):
 class _Fleet(Fold):
     """The controller and the nodes that exist now."""
 
-    def __init__(self, plan: Plan, told: TrialFacts, store: SampleStore, rest: Iterator[int]) -> None:
+    def __init__(self, plan: TrainingPlan, told: TrialFacts, store: SampleStore, rest: Iterator[int]) -> None:
         super().__init__()
         self.told = told
         self.store = store

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from edgebed.core.measures.task import TEST, VALIDATION
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import RESULTS, VERDICTS
 from edgebed.core.records import (
     Continued,
@@ -42,7 +42,7 @@ from edgebed.metrics.resources import ResourceCollector
 class TrialProgress:
     """How far a trial is; times are Unix time in seconds, by `clock`."""
 
-    plan: Plan
+    plan: TrainingPlan
     clock: Callable[[], float]
     began_s: float | None = None
     """When training began, or would have begun if it had never stood still since; None: it stands still."""
@@ -141,7 +141,7 @@ class TrialMetrics:
 
     def start_trial(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         run: str,
         runtime: str,
         start_timestamp_s: float,

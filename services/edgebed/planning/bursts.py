@@ -8,7 +8,7 @@ when its turn comes: then a cap costs less than its factor says, down to nothing
 from collections.abc import Sequence
 from itertools import pairwise
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.emulation.model.cpu_quota import PERIOD_S, CpuQuota
 from edgebed.planning.partition import LayerPartition
 
@@ -18,7 +18,7 @@ PHASE = 0.38
 """Offset between the CPU periods of neighbouring devices, as a share of a period."""
 
 
-def burst_step_s(partition: LayerPartition, plan: Plan) -> float:
+def burst_step_s(partition: LayerPartition, plan: TrainingPlan) -> float:
     """Seconds that a step takes where the kernel holds the caps; the predicted time where that makes no difference."""
     caps = [node.cpus for node in plan.workers()]
     if not partition.hops_s or all(cpus is None or cpus >= 1.0 for cpus in caps):

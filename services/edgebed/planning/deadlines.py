@@ -24,7 +24,7 @@ from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.registry import aggregation_of, applied_together, batches_a_push, compression_of, cut_of
 from edgebed.core.errors import LocatedProblem, Location, ScenarioError
 from edgebed.core.framing import wire_bytes
-from edgebed.core.plan import NodePlan, Plan, ServerPlan, Waiting, WorkerPlan
+from edgebed.core.plan import ServerPlan, TrainingNode, TrainingPlan, Waiting, WorkerPlan
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.core.units import format_duration
@@ -74,7 +74,7 @@ class MessageSizes(NamedTuple):
     push: int
 
 
-def with_deadlines(plan: Plan, given: Deadlines, step_s: float = 0.0) -> Plan:
+def with_deadlines(plan: TrainingPlan, given: Deadlines, step_s: float = 0.0) -> TrainingPlan:
     """`plan` with its deadlines: those given, else what follows from the slowest push, or a step of all shards."""
     slowest_s, times = step_s, 1
     if plan.pushes:
@@ -86,14 +86,14 @@ def with_deadlines(plan: Plan, given: Deadlines, step_s: float = 0.0) -> Plan:
     return msgspec.structs.replace(plan, nodes=nodes, stall_deadline_s=stall_s)
 
 
-def check_deadlines(scenario: Scenario, plans: Sequence[Plan], runtime: Runtime) -> None:
+def check_deadlines(scenario: Scenario, plans: Sequence[TrainingPlan], runtime: Runtime) -> None:
     """Refuse deadlines that the scenario gives, and into which no push fits; ScenarioError with each where it is."""
     problems = dict.fromkeys(problem for plan in plans for problem in _too_short(scenario, plan, runtime))
     if problems:
         raise ScenarioError(*problems)
 
 
-def sizes_of(plan: Plan) -> MessageSizes:
+def sizes_of(plan: TrainingPlan) -> MessageSizes:
     """Bytes of a model, and of the push of a random gradient; nothing where no link makes them take time."""
     task = plan.nodes[0].task
     if not any(node.link.limited for node in plan.nodes):
@@ -102,7 +102,7 @@ def sizes_of(plan: Plan) -> MessageSizes:
     return MessageSizes(4 * size, random_push(plan, size)[1])
 
 
-def random_push(plan: Plan, size: int) -> tuple[int, int]:
+def random_push(plan: TrainingPlan, size: int) -> tuple[int, int]:
     """Entries and bytes of the push of a random gradient of `size` entries."""
     compression = compression_of(plan.nodes[0].method, plan.nodes[0].task)
     gradient = np.random.default_rng(0).standard_normal(size, np.float32)
@@ -178,7 +178,7 @@ def _latency_s(link: LinkPlan) -> float:
     return max(state.latency_s for state in LinkSchedule(link).possible())
 
 
-def _with_silence(node: NodePlan, silence_s: float, stall_s: float) -> NodePlan:
+def _with_silence(node: TrainingNode, silence_s: float, stall_s: float) -> TrainingNode:
     if isinstance(node, ServerPlan):
         return msgspec.structs.replace(node, silence_s=silence_s)
     if isinstance(node, WorkerPlan) and node.pushes:
@@ -186,7 +186,7 @@ def _with_silence(node: NodePlan, silence_s: float, stall_s: float) -> NodePlan:
     return node
 
 
-def _too_short(scenario: Scenario, plan: Plan, runtime: Runtime) -> Iterator[LocatedProblem]:
+def _too_short(scenario: Scenario, plan: TrainingPlan, runtime: Runtime) -> Iterator[LocatedProblem]:
     """The deadlines of a trial that are shorter than what they are about, each with the class that shows it."""
     given = scenario.trials[plan.trial].deadlines
     if not plan.pushes or not (given.silence or given.stall):
@@ -209,7 +209,7 @@ def _too_short(scenario: Scenario, plan: Plan, runtime: Runtime) -> Iterator[Loc
             )
 
 
-def _classes(plan: Plan) -> list[WorkerPlan]:
+def _classes(plan: TrainingPlan) -> list[WorkerPlan]:
     """A worker of each class: the one with most examples, which pushes last where it goes through all of them."""
     found: dict[str, WorkerPlan] = {}
     for node in sorted(plan.workers(), key=lambda node: node.num_examples):
@@ -217,13 +217,13 @@ def _classes(plan: Plan) -> list[WorkerPlan]:
     return list(found.values())
 
 
-def _waits_for_all(plan: Plan) -> bool:
+def _waits_for_all(plan: TrainingPlan) -> bool:
     """Whether no update is applied before everybody has pushed."""
     _, config = aggregation_of(plan.server.method)
     return isinstance(config, synchronous.Config) and config.quorum == 1.0 and config.deadline_s is None
 
 
-def _place(scenario: Scenario, plan: Plan, key: str, node: WorkerPlan) -> Location:
+def _place(scenario: Scenario, plan: TrainingPlan, key: str, node: WorkerPlan) -> Location:
     fleet = (f"fleet.{node.device_class}.{name}" for name in ("waiting", "compute_speed", "uplink", "downlink"))
     return scenario.cause(plan.trial, f"deadlines.{key}", *fleet)
 

@@ -5,14 +5,15 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from edgebed.core.actions import ACTIONS, BRINGS_BACK, ENDS_LIFE, FREEZES, TAKES_AWAY
-from edgebed.core.plan import FaultPlan, FaultStep, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import FaultPlan, FaultStep
 from edgebed.core.quantities import all_text, count_text
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.means import lacks_caps
 
 
-def fault_warnings(plan: Plan) -> Iterator[str]:
+def fault_warnings(plan: TrainingPlan) -> Iterator[str]:
     """A sentence for each thing about faults that may surprise, whatever the runtime."""
     yield from _overlapping(plan)
     yield from _server_gone(plan)
@@ -21,7 +22,7 @@ def fault_warnings(plan: Plan) -> Iterator[str]:
     yield from _taken_for_dead(plan)
 
 
-def fault_mechanism_warnings(plan: Plan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
+def fault_mechanism_warnings(plan: TrainingPlan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
     """Warnings about faults that cannot be done where the nodes run."""
     if lacks_caps(runtime, emulation) and _entries(plan, "memory"):
         yield (
@@ -37,7 +38,7 @@ class _Span(NamedTuple):
     node: str
 
 
-def _overlapping(plan: Plan) -> Iterator[str]:
+def _overlapping(plan: TrainingPlan) -> Iterator[str]:
     """Warnings about two entries that set the same thing: the end of the first ends the second as well."""
     for action, what in ((action, traits.sets) for action, traits in ACTIONS.items() if traits.sets):
         spans: dict[str, list[_Span]] = {}
@@ -70,7 +71,7 @@ def _sets(each: FaultStep) -> bool:
     return each.injection.change is not None or each.injection.cpus is not None
 
 
-def _server_gone(plan: Plan) -> Iterator[str]:
+def _server_gone(plan: TrainingPlan) -> Iterator[str]:
     """Warnings about faults that kill the server for good, which ends the trial."""
     for fault in plan.faults:
         actions = [each.injection.action for each in fault.steps]
@@ -78,7 +79,7 @@ def _server_gone(plan: Plan) -> Iterator[str]:
             yield f"{fault.name} kills the server, and nothing starts it anew: the trial ends there. See restart."
 
 
-def _workers_gone(plan: Plan) -> Iterator[str]:
+def _workers_gone(plan: TrainingPlan) -> Iterator[str]:
     """A warning where faults leave no worker, which ends the trial."""
     lasts = [(fault, fault.steps[-1].injection.action) for fault in plan.faults if fault.trigger.probability is None]
     gone = {fault.node: fault.name for fault, last in lasts if last in TAKES_AWAY}
@@ -89,7 +90,7 @@ def _workers_gone(plan: Plan) -> Iterator[str]:
         yield f"After {names} no worker is left, and nothing brings one back: the trial ends there."
 
 
-def _before_checkpoint(plan: Plan) -> Iterator[str]:
+def _before_checkpoint(plan: TrainingPlan) -> Iterator[str]:
     """Warnings where the server dies before its first checkpoint, and so begins at the beginning."""
     every = plan.server.checkpoint_every_updates
     for fault in plan.faults:
@@ -101,7 +102,7 @@ def _before_checkpoint(plan: Plan) -> Iterator[str]:
             )
 
 
-def _taken_for_dead(plan: Plan) -> Iterator[str]:
+def _taken_for_dead(plan: TrainingPlan) -> Iterator[str]:
     """Warnings about freezes that end at an update: until it comes nobody knows that they end, and the policy acts.
 
     One with an end of its own, or with a thaw at a time, is no death, however long it is.
@@ -121,11 +122,11 @@ def _taken_for_dead(plan: Plan) -> Iterator[str]:
         )
 
 
-def _thaws(plan: Plan) -> list[FaultPlan]:
+def _thaws(plan: TrainingPlan) -> list[FaultPlan]:
     return [fault for fault in plan.faults if fault.steps[0].injection.action == "thaw"]
 
 
-def _entries(plan: Plan, action: str) -> list[str]:
+def _entries(plan: TrainingPlan, action: str) -> list[str]:
     """The names of the scenario's entries that do this action."""
     found = (fault.name for fault in plan.faults if any(each.injection.action == action for each in fault.steps))
     return list(dict.fromkeys(found))

@@ -6,7 +6,7 @@ from typing import Literal
 from edgebed.core import quantities
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.framing import ACK_SHARE
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.core.planned.link import LinkPlan, asked
 from edgebed.core.quantities import number_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
@@ -73,7 +73,7 @@ def loss_refusal(mechanisms: Mechanisms, lack: str = "") -> str | None:
     )
 
 
-def _loss_paths(scenario: Scenario, plan: Plan) -> Iterator[str]:
+def _loss_paths(scenario: Scenario, plan: TrainingPlan) -> Iterator[str]:
     """The keys that make a link lossy."""
     for node in plan.nodes:
         if node.link.lossy:
@@ -84,7 +84,7 @@ def _loss_paths(scenario: Scenario, plan: Plan) -> Iterator[str]:
             yield from (f"faults.{k}.{key}" for key in asked("packets", entry.change()))
 
 
-def link_warnings(plan: Plan) -> Iterator[str]:
+def link_warnings(plan: TrainingPlan) -> Iterator[str]:
     """A sentence for each thing about links that may surprise."""
     for node in {node.device_class: node for node in plan.nodes}.values():
         yield from _acknowledgement_warnings(node)
@@ -93,7 +93,7 @@ def link_warnings(plan: Plan) -> Iterator[str]:
     yield from _bottleneck(plan, "downlink", "uplink", "pull")
 
 
-def pace_warnings(plan: Plan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
+def pace_warnings(plan: TrainingPlan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
     """Warnings about links that change so often that changing them takes much of the machine's time."""
     changes_a_second = sum(len(node.link.changes) / node.link.period_s for node in plan.nodes if node.link.period_s)
     cores = changes_a_second * CHANGE_S
@@ -121,7 +121,7 @@ def rate_of(now: LinkState, direction: Direction) -> int | None:
     return now.uplink_bit_s if direction == "uplink" else now.downlink_bit_s
 
 
-def _acknowledgement_warnings(node: NodePlan) -> Iterator[str]:
+def _acknowledgement_warnings(node: TrainingNode) -> Iterator[str]:
     """A warning where an uplink is too slow to acknowledge what the downlink could bring at its worst moment."""
     too_slow = [
         (now.uplink_bit_s / now.downlink_bit_s, now.uplink_bit_s, now.downlink_bit_s)
@@ -136,7 +136,7 @@ def _acknowledgement_warnings(node: NodePlan) -> Iterator[str]:
         )
 
 
-def _loss_warnings(node: NodePlan) -> Iterator[str]:
+def _loss_warnings(node: TrainingNode) -> Iterator[str]:
     """A warning where a link loses packets and has no rate: what TCP hands over at once is lost at once."""
     directions: tuple[Direction, ...] = ("uplink", "downlink")
     for direction in directions:
@@ -147,7 +147,7 @@ def _loss_warnings(node: NodePlan) -> Iterator[str]:
             )
 
 
-def _bottleneck(plan: Plan, theirs: Direction, servers: Direction, what: str) -> Iterator[str]:
+def _bottleneck(plan: TrainingPlan, theirs: Direction, servers: Direction, what: str) -> Iterator[str]:
     """A warning where busy workers together ask more than the server's link takes."""
     server = next(node for node in plan.nodes if node.role == "server")
     total_bit_s, limit_bit_s = sum(_highest(node, theirs) for node in plan.workers()), _highest(server, servers)
@@ -158,6 +158,6 @@ def _bottleneck(plan: Plan, theirs: Direction, servers: Direction, what: str) ->
         )
 
 
-def _highest(node: NodePlan, direction: Direction) -> int:
+def _highest(node: TrainingNode, direction: Direction) -> int:
     """The highest rate that a link ever has, in bit/s; 0 where it is not limited."""
     return max(rate_of(now, direction) or 0 for now in moments(node.link))

@@ -20,7 +20,7 @@ from edgebed.algorithms.local_work.trial import LARGE, copies_held
 from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs, small_local_work_of
 from edgebed.core.console import say
 from edgebed.core.errors import Location, ScenarioError
-from edgebed.core.plan import EvaluatorPlan, Method, NodePlan, Plan, ServerPlan, Shard, Task, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, Method, ServerPlan, Shard, Task, TrainingNode, TrainingPlan, WorkerPlan
 from edgebed.core.units import format_memory
 from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.data_set import DataSet
@@ -102,7 +102,7 @@ def needs_of(planned: PlannedTrial) -> dict[str, Need]:
     return {node.node: need_of(node, planned.plan, planned.data, found, constants) for node in planned.plan.nodes}
 
 
-def need_of(node: NodePlan, plan: Plan, data: DataSet, footprint: Footprint, constants: int = 0) -> Need:
+def need_of(node: TrainingNode, plan: TrainingPlan, data: DataSet, footprint: Footprint, constants: int = 0) -> Need:
     """How much memory `node` needs, by purpose.
 
     `footprint` is what one example takes on its way through the model, `constants` the bytes of its tensors that
@@ -134,7 +134,7 @@ def need_of(node: NodePlan, plan: Plan, data: DataSet, footprint: Footprint, con
     return Need({"torch": TORCH_BYTES, **kept, "data": examples, "batch": batch})
 
 
-def _beside(node: NodePlan) -> int:
+def _beside(node: TrainingNode) -> int:
     """Examples that an evaluator has beside those of the test part, or a worker beside those that it trains on."""
     if isinstance(node, EvaluatorPlan):
         return node.num_validation + (sum(node.by_client.own) if node.by_client else 0)
@@ -152,7 +152,7 @@ def evaluation_bytes(footprint: Footprint) -> int:
     return min(EVALUATION_COPIES * footprint.kept, EVALUATION_OPERATIONS * footprint.widest)
 
 
-def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
+def _shard_need(node: TrainingNode, plan: TrainingPlan, data: DataSet, model: int) -> Need:
     """Estimated, not measured: memory of a shard, or of a node that serves shards."""
     shard = node.shard or Shard()
     if node.role in ("server", "store"):
@@ -167,7 +167,7 @@ def _shard_need(node: NodePlan, plan: Plan, data: DataSet, model: int) -> Need:
     return Need({"torch": TORCH_BYTES, **layers, "data": examples})
 
 
-def container_bytes(node: NodePlan, need: Need) -> int:
+def container_bytes(node: TrainingNode, need: Need) -> int:
     """The memory that a node's container may use: its cap, or else so much that only a node gone astray is stopped."""
     return node.memory_bytes or max(UNCAPPED_BYTES_MIN, UNCAPPED_ROOM * need.bytes)
 
@@ -222,9 +222,9 @@ def _keeps_model(node: WorkerPlan) -> bool:
     return node.pull == "changed-since" or "downlink" in node.method.parts
 
 
-def tight_caps(plan: Plan, needs: Mapping[str, Need]) -> Iterator[tuple[NodePlan, Need]]:
+def tight_caps(plan: TrainingPlan, needs: Mapping[str, Need]) -> Iterator[tuple[TrainingNode, Need]]:
     """For each class whose memory cap is below what a node of it needs: the node that needs most, and its need."""
-    worst: dict[str, NodePlan] = {}
+    worst: dict[str, TrainingNode] = {}
     for node in plan.nodes:
         known = worst.setdefault(node.device_class, node)
         if needs[node.node].bytes > needs[known.node].bytes:
@@ -234,7 +234,7 @@ def tight_caps(plan: Plan, needs: Mapping[str, Need]) -> Iterator[tuple[NodePlan
             yield node, needs[node.node]
 
 
-def tight_text(node: NodePlan, need: Need) -> str:
+def tight_text(node: TrainingNode, need: Need) -> str:
     """A sentence on a memory cap that is too low."""
     assert node.memory_bytes is not None
     who = {"server": "the server", "evaluator": "the evaluator"}.get(node.role, "a worker")

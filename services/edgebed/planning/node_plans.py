@@ -14,15 +14,14 @@ from edgebed.algorithms.registry import has_own_models, local_work_of
 from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.plan import (
     EvaluatorPlan,
-    FaultPlan,
     ModulesPlan,
-    NodePlan,
-    PointTrigger,
     ServerPlan,
     StorePlan,
     Task,
+    TrainingNode,
     WorkerPlan,
 )
+from edgebed.core.planned.fault import FaultPlan, PointTrigger
 from edgebed.core.planned.link import LinkPlan
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
@@ -58,7 +57,7 @@ class NodePlanning:
     _links: dict[int, LinkPlan] = field(default_factory=dict)
     """Links of sections, by identity, whose nodes all have the same."""
 
-    def nodes(self) -> tuple[NodePlan, ...]:
+    def nodes(self) -> tuple[TrainingNode, ...]:
         """The plans of server, evaluator, nodes that serve shards, and workers, in this order."""
         serving = [self.store() if role == "store" else self.modules() for role in self.trial.serving]
         workers = [

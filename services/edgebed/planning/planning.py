@@ -19,9 +19,18 @@ from edgebed.algorithms.registry import has_own_models, local_work_of, rule_of, 
 from edgebed.core.errors import LocatedProblem, ScenarioError, Uncountable
 from edgebed.core.imports import begins, is_import_path, own_folders, reason, resolve, takes
 from edgebed.core.measures.task import TEST, VALIDATION
-from edgebed.core.plan import GRADIENT_TIME_S, ArrayForm, FaultPlan, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import (
+    GRADIENT_TIME_S,
+    ArrayForm,
+    Part,
+    Task,
+    TensorLayout,
+    TrainingNode,
+    TrainingPlan,
+)
 from edgebed.core.planned.clients import ByClient
 from edgebed.core.planned.device_core import REFERENCE
+from edgebed.core.planned.fault import FaultPlan
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text, first_text
 from edgebed.learning.data_sets.data_set import DataSet
@@ -56,7 +65,7 @@ SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
 class PlannedTrial:
     """A plan and the data it cuts."""
 
-    plan: Plan
+    plan: TrainingPlan
     data: DataSet
     parts: dict[str, NDArray[np.int64]]
     """Positions of each worker's examples in `data.train`, increasing, by worker; no two workers share one, but all
@@ -88,7 +97,7 @@ class PlannedTrial:
         assert measured.clients is not None
         return measured.take(np.flatnonzero(np.isin(measured.clients, by_client.clients)))
 
-    def examples(self, node: NodePlan) -> Examples:
+    def examples(self, node: TrainingNode) -> Examples:
         """The examples that a node needs; of some the targets alone.
 
         A node that serves shards, such as the one with all gradient modules, has the examples that all shards have.
@@ -158,7 +167,7 @@ class _Planner:
             trial=trial, task=task, data=data, parts=parts, validation=validation, clients=clients, sharding=sharding,
             faults=faults, seed=self.scenario.seed, trace=trace, held_out=held_out,
         )  # fmt: skip
-        plan = Plan(
+        plan = TrainingPlan(
             scenario=self.scenario.name,
             trial=name,
             question=self.scenario.question,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import TypeVar
 
-from edgebed.core.plan import NodePlan, Plan, WorkerPlan
+from edgebed.core.plan import TrainingNode, TrainingPlan, WorkerPlan
 from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.quantities import ms_text, operations_text
 from edgebed.core.units import format_duration
@@ -11,7 +11,7 @@ from edgebed.core.units import format_duration
 Key = TypeVar("Key", bound=Hashable)
 
 
-def virtual_time_text(plan: Plan) -> str:
+def virtual_time_text(plan: TrainingPlan) -> str:
     """A sentence, e.g. `a gradient takes 14 ms (130 MFLOP, as counted, on the reference core of 10 GFLOP/s), ...`."""
     server_s, others_s = plan.server.restart_s, max(node.restart_s for node in plan.nodes if node is not plan.server)
     if server_s or others_s:
@@ -20,7 +20,7 @@ def virtual_time_text(plan: Plan) -> str:
     return _work_text(plan)
 
 
-def _work_text(plan: Plan) -> str:
+def _work_text(plan: TrainingPlan) -> str:
     task, method = plan.nodes[0].task, plan.nodes[0].method
     if plan.is_profiled:
         return "layers take what they took where shards.profile was measured"
@@ -39,7 +39,7 @@ def _work_text(plan: Plan) -> str:
     return f"{gradient}, compressing a push {taken} ({why}){exchange}"
 
 
-def gradient_text(plan: Plan) -> str:
+def gradient_text(plan: TrainingPlan) -> str:
     """What a gradient takes on each class of workers, and which of the three says so."""
     task = plan.nodes[0].task
     if task.uncounted:
@@ -52,24 +52,24 @@ def gradient_text(plan: Plan) -> str:
     return f"{', '.join(_by_core(plan))} ({operations_text(task.gradient_flop)}, as counted)"
 
 
-def speed_text(node: NodePlan) -> str:
+def speed_text(node: TrainingNode) -> str:
     """How fast a node's device is: its name, its speed, or its speed relative to another's."""
     if node.core is None:
         return f"{node.compute_speed:g}"
     return node.core.device or f"{operations_text(node.core.flop_s)}/s"
 
 
-def _by_core(plan: Plan) -> Iterator[str]:
+def _by_core(plan: TrainingPlan) -> Iterator[str]:
     for (core, gradient_s), where in _classes(plan, lambda node: (_core_text(node), node.gradient_s)):
         yield f"{ms_text(gradient_s)}{where} by {core}"
 
 
-def _compressions(plan: Plan) -> Iterator[str]:
+def _compressions(plan: TrainingPlan) -> Iterator[str]:
     for compression_s, where in _classes(plan, lambda node: node.compression_s):
         yield f"{ms_text(compression_s)}{where}"
 
 
-def _classes(plan: Plan, key: Callable[[WorkerPlan], Key]) -> Iterator[tuple[Key, str]]:
+def _classes(plan: TrainingPlan, key: Callable[[WorkerPlan], Key]) -> Iterator[tuple[Key, str]]:
     """What classes of workers have, each value once, with the classes that have it; none are named if all do."""
     classes: dict[Key, dict[str, None]] = {}
     for node in plan.workers():

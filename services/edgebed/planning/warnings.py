@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from edgebed.core.plan import GRADIENT_TIME_S, NodePlan, Plan
+from edgebed.core.plan import GRADIENT_TIME_S, TrainingNode, TrainingPlan
 from edgebed.core.quantities import bytes_text, count_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
@@ -40,7 +40,9 @@ class HostCapacity:
         return f"host {self.name}" if self.name else "this machine"
 
 
-def capacities(plan: Plan, runtime: Runtime, here: HostCapacity) -> list[tuple[HostCapacity, tuple[NodePlan, ...]]]:
+def capacities(
+    plan: TrainingPlan, runtime: Runtime, here: HostCapacity
+) -> list[tuple[HostCapacity, tuple[TrainingNode, ...]]]:
     """The machines that a run is on, with the nodes of each: this one, or in containers the plan's hosts if any.
 
     A host that says nothing of what it has counts as having as much as this machine.
@@ -59,7 +61,7 @@ def capacities(plan: Plan, runtime: Runtime, here: HostCapacity) -> list[tuple[H
 
 
 def warnings_of(
-    plan: Plan, runtime: Runtime, host: HostCapacity, needs: Mapping[str, Need], emulation: Emulation = "auto"
+    plan: TrainingPlan, runtime: Runtime, host: HostCapacity, needs: Mapping[str, Need], emulation: Emulation = "auto"
 ) -> Iterator[str]:
     """A sentence for each thing that may surprise when `plan` runs in `runtime` on `host`.
 
@@ -88,7 +90,7 @@ def warnings_of(
         yield from _container_warnings(plan, machines, needs)
 
 
-def _plan_warnings(plan: Plan) -> Iterator[str]:
+def _plan_warnings(plan: TrainingPlan) -> Iterator[str]:
     """Warnings about what the scenario itself makes impossible or unlikely, whatever the runtime."""
     if plan.stop_updates is None and plan.stop_time_s is None:
         ends = plan.stop_level.measure if plan.stop_level else "nothing"
@@ -104,7 +106,7 @@ def _plan_warnings(plan: Plan) -> Iterator[str]:
     yield from _time_warnings(plan)
 
 
-def _time_warnings(plan: Plan) -> Iterator[str]:
+def _time_warnings(plan: TrainingPlan) -> Iterator[str]:
     """Warnings about a gradient's virtual time that is of no device in particular."""
     task = plan.nodes[0].task
     if task.uncounted:
@@ -117,7 +119,7 @@ def _time_warnings(plan: Plan) -> Iterator[str]:
         yield f"device and speed of {', '.join(known)} do not change what a gradient takes: {why}; leave it out."
 
 
-def _batch_warnings(plan: Plan, host: HostCapacity) -> Iterator[str]:
+def _batch_warnings(plan: TrainingPlan, host: HostCapacity) -> Iterator[str]:
     """Warnings where tensors stored by batch, an epoch's activations of each kind, exceed caps or the machine."""
     kept = [(node, shard.kept_bytes) for node in plan.nodes if (shard := node.shard) and shard.kept_bytes]
     total = sum(size for _, size in kept)
@@ -131,7 +133,7 @@ def _batch_warnings(plan: Plan, host: HostCapacity) -> Iterator[str]:
         yield f"nodes may keep {mib_text(total)} by batch together, but this machine has {have}. {how}"
 
 
-def _machine_warnings(machine: HostCapacity, nodes: Sequence[NodePlan]) -> Iterator[str]:
+def _machine_warnings(machine: HostCapacity, nodes: Sequence[TrainingNode]) -> Iterator[str]:
     """Warnings about caps beyond a machine."""
     cpus = sum(node.cpus or 0.0 for node in nodes)
     memory_bytes = sum(node.memory_bytes or 0 for node in nodes)
@@ -147,7 +149,7 @@ def _machine_warnings(machine: HostCapacity, nodes: Sequence[NodePlan]) -> Itera
         )
 
 
-def _live_warnings(plan: Plan, runtime: Runtime) -> Iterator[str]:
+def _live_warnings(plan: TrainingPlan, runtime: Runtime) -> Iterator[str]:
     """Warnings about settings without effect where time is real."""
     if any(node.compute_speed > 1.0 for node in plan.workers()):
         yield f"a compute speed above 1 has no effect in the {runtime} runtime: no node is faster than the machine."
@@ -163,7 +165,7 @@ def _live_warnings(plan: Plan, runtime: Runtime) -> Iterator[str]:
         yield f"restart_time has no effect in the {runtime} runtime: restarts take the time they take."
 
 
-def _process_warnings(plan: Plan) -> Iterator[str]:
+def _process_warnings(plan: TrainingPlan) -> Iterator[str]:
     """Warnings about what is not held, or not as one may think, in processes without cgroups."""
     if any(node.memory_bytes for node in plan.nodes):
         yield "memory caps are not enforced in the process runtime without root."
@@ -175,7 +177,7 @@ def _process_warnings(plan: Plan) -> Iterator[str]:
 
 
 def _container_warnings(
-    plan: Plan, machines: Sequence[tuple[HostCapacity, Sequence[NodePlan]]], needs: Mapping[str, Need]
+    plan: TrainingPlan, machines: Sequence[tuple[HostCapacity, Sequence[TrainingNode]]], needs: Mapping[str, Need]
 ) -> Iterator[str]:
     """Warnings about more than a machine can hold in containers, and caps too low for their nodes."""
     for machine, nodes in machines:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from edgebed.core.plan import Injection, Point
+from edgebed.core.planned.fault import Injection, Point
 from edgebed.core.records import Record
 from edgebed.roles.server.entries import AnyEntry
 from edgebed.roles.work import Job, Result

@@ -7,7 +7,8 @@ so that the same faults happen in every runtime.
 """
 
 from edgebed.core import chance
-from edgebed.core.plan import Point, PointTrigger, WorkerPlan
+from edgebed.core.plan import WorkerPlan
+from edgebed.core.planned.fault import Point, PointTrigger
 
 
 class PointFaults:

@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import batches_a_push, compression_of, cut_of
 from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
-from edgebed.core.plan import Point, WorkerPlan
+from edgebed.core.plan import WorkerPlan
+from edgebed.core.planned.fault import Point
 from edgebed.core.records import Clients, Diverged, Dropped, Note, Pushes, Unanswered
 from edgebed.learning.objectives.registry import objective_of_task
 from edgebed.roles.alarm import Alarm

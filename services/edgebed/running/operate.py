@@ -12,7 +12,8 @@ from pathlib import Path
 import msgspec
 
 from edgebed.core.errors import KERNEL_LACKS, InfrastructureError, ScenarioError
-from edgebed.core.plan import Injection, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.run_folder import RunFolder, list_runs, runs_root
 from edgebed.runtimes.live.control import SOCKET, OperatorCommand, OperatorReply, address_in, opened
@@ -74,7 +75,7 @@ def roll_back(run: str | Path, step: int, *, runs_dir: str | Path | None = None)
     return folder.name, int(reply.told.removeprefix("step "))
 
 
-def nodes_of(plan: Plan, targets: Sequence[str]) -> tuple[str, ...]:
+def nodes_of(plan: TrainingPlan, targets: Sequence[str]) -> tuple[str, ...]:
     """The nodes that the targets name, each once; ScenarioError for an unknown name."""
     found: dict[str, None] = {}
     for target in targets:

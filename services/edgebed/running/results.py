@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.errors import WITHOUT_LOG, EdgebedError, ScenarioError
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal import summary as summaries
 from edgebed.journal.journal import Entry, read_journal
 from edgebed.journal.outcome import outcome_of
@@ -39,7 +39,7 @@ class Trial:
         self.in_progress = in_progress
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> TrainingPlan:
         """Every node with its caps, its data and its parts."""
         return self.folder.read_plan()
 

@@ -23,7 +23,8 @@ from edgebed.core import records
 from edgebed.core.actions import ACTIONS
 from edgebed.core.errors import DamagedFileError, EdgebedError, ScenarioError
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Injection, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.reading import open_file
 from edgebed.journal.checkpoints import read_checkpoint
 from edgebed.journal.folds import Counters, Fold, Timeline, on
@@ -273,7 +274,7 @@ def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
     return planned
 
 
-def _with_sweep(planned: PlannedTrial, begun: Iterable[Plan]) -> PlannedTrial:
+def _with_sweep(planned: PlannedTrial, begun: Iterable[TrainingPlan]) -> PlannedTrial:
     """The trial with the level of the scenario's sweep, of which the resolved scenario tells nothing."""
     level = next((plan.sweep_level for plan in begun if plan.sweep_level), None)
     if planned.plan.stop_level:
@@ -281,7 +282,7 @@ def _with_sweep(planned: PlannedTrial, begun: Iterable[Plan]) -> PlannedTrial:
     return dataclasses.replace(planned, plan=msgspec.structs.replace(planned.plan, sweep_level=level))
 
 
-def _require_same(folder: TrialFolder, begun: Plan, plan: Plan) -> None:
+def _require_same(folder: TrialFolder, begun: TrainingPlan, plan: TrainingPlan) -> None:
     """ScenarioError where the plan is not the one that the trial began with."""
     was, now = msgspec.to_builtins(begun), msgspec.json.decode(msgspec.json.encode(plan))
     difference = first_difference(was, now)

@@ -22,7 +22,7 @@ from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, LocatedProblem, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Part, Plan
+from edgebed.core.plan import Part, TrainingPlan
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_mechanisms
 from edgebed.journal.journal import JournalWriter
@@ -66,7 +66,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class ProgressLike(Protocol):
     """An observer of a run's progress (reports/live/progress.py)."""
 
-    def trial_started(self, plan: Plan) -> None:
+    def trial_started(self, plan: TrainingPlan) -> None:
         """Called when a trial begins."""
         ...
 
@@ -160,13 +160,13 @@ def host_of(options: Options, planned: Sequence[PlannedTrial], processes: int | 
     return _host_of(options, [trial.plan for trial in planned], processes, port)
 
 
-def require_runtime(options: Options, plans: Sequence[Plan]) -> None:
+def require_runtime(options: Options, plans: Sequence[TrainingPlan]) -> None:
     """InfrastructureError where this machine lacks what any run of these plans needs: an engine, the nodes' images."""
     with _host_of(options, plans, processes=1, port=0):
         pass
 
 
-def _host_of(options: Options, plans: Sequence[Plan], processes: int | None, port: int) -> TrialHost:
+def _host_of(options: Options, plans: Sequence[TrainingPlan], processes: int | None, port: int) -> TrialHost:
     runtime = runtime_of(
         options.runtime,
         processes=processes or len(os.sched_getaffinity(0)),
@@ -194,7 +194,7 @@ def refuse_objects(scenario: Scenario, keys: Sequence[str], why: str) -> None:
         raise ScenarioError(*problems)
 
 
-def own_code(plans: Iterable[Plan], data: Iterable[str] = ()) -> dict[str, str]:
+def own_code(plans: Iterable[TrainingPlan], data: Iterable[str] = ()) -> dict[str, str]:
     """The user's own modules that these trials have imported, and what they have of a notebook or script.
 
     Paths of modules, and import paths of a notebook's models, objectives and `data`, each with a digest of its text.

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from edgebed.core.errors import WITHOUT_LOG, DamagedFileError, EdgebedError
-from edgebed.core.plan import Plan, ServerPlan
+from edgebed.core.plan import ServerPlan, TrainingPlan
 from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint, ShardBackup
 from edgebed.learning.beginning import Beginning
 from edgebed.roles.control.controller import ResumedTrial
@@ -12,7 +12,7 @@ from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.wire.messages import Ready
 
 
-def require_fitting(checkpoints: CheckpointStore, plan: Plan, beginning: Beginning) -> None:
+def require_fitting(checkpoints: CheckpointStore, plan: TrainingPlan, beginning: Beginning) -> None:
     """Raise EdgebedError where the trial's server, or a shard, cannot resume from the stored checkpoints."""
     folder, latest, server = checkpoints.folder, checkpoints.latest, plan.server
     if plan.pushes:
@@ -35,7 +35,7 @@ def require_log(checkpoints: CheckpointStore, past: ResumedTrial, ready: Ready) 
     )
 
 
-def _require_kept(plan: Plan, path: Path, version: int, begin: Callable[[], None]) -> None:
+def _require_kept(plan: TrainingPlan, path: Path, version: int, begin: Callable[[], None]) -> None:
     problem = ""
     if plan.stop_updates is not None and version > plan.stop_updates:
         problem = f"version: {version:,}, where the trial ends at update {plan.stop_updates:,}"
@@ -53,7 +53,7 @@ def _begin_server(server: ServerPlan, latest: ModelCheckpoint) -> None:
         ParameterServer(server, latest.theta.copy(), (), version=latest.version, state=latest.state)
 
 
-def _begin_shards(plan: Plan, backup: ShardBackup, beginning: Beginning) -> None:
+def _begin_shards(plan: TrainingPlan, backup: ShardBackup, beginning: Beginning) -> None:
     from edgebed.learning.shards.building import module_networks, shard_network
 
     server = plan.server.shard

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from edgebed.algorithms.registry import exchange_of, rule_of
 from edgebed.core.imports import search
 from edgebed.core.measures.task import TEST, TRAIN, VALIDATION
-from edgebed.core.plan import EvaluatorPlan, ModulesPlan, NodePlan, ServerPlan, StorePlan, Task, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, ModulesPlan, ServerPlan, StorePlan, Task, TrainingNode, WorkerPlan
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.roles.evaluator import Evaluator
 from edgebed.roles.events import Heart
@@ -42,7 +42,7 @@ class ServerStart(NamedTuple):
 
 def heart_of(
     configure: Configure,
-    plan: NodePlan,
+    plan: TrainingNode,
     server_start: Callable[[], ServerStart],
     frames: Callable[[NDArray[np.float32]], Sequence[Any]],
     copy: Callable[[NDArray[np.float32]], NDArray[np.float32]] = np.copy,
@@ -72,7 +72,7 @@ def heart_of(
 
 
 def work_of(
-    plan: NodePlan,
+    plan: TrainingNode,
     examples: Callable[[], Examples],
     constants: NDArray[Any] | None,
     network: Callable[[], Any],
@@ -128,7 +128,7 @@ def live_node(configure: Configure, arrays: Mapping[str, NDArray[Any]], task: Ta
     return heart_of(configure, plan, server_start, own_frames), work
 
 
-def _parts_of(plan: NodePlan) -> tuple[str, ...]:
+def _parts_of(plan: TrainingNode) -> tuple[str, ...]:
     """The parts of the data that a node has."""
     if not isinstance(plan, EvaluatorPlan):
         return (TRAIN,)

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from edgebed.core.measures.task import TEST, TaskMeasure
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import mean_of_text, percent_text
 from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.series import Floats
@@ -80,7 +80,7 @@ class Fall(msgspec.Struct, frozen=True, kw_only=True):
         return f"it reached {best} and ended at {self.measure.text(self.final)}"
 
 
-def named_level(plans: Iterable[Plan]) -> Level | None:
+def named_level(plans: Iterable[TrainingPlan]) -> Level | None:
     """What all these trials are to reach, or runs of their sweep; None where that differs."""
     plans = list(plans)
     given = {(plan.stop_level or plan.sweep_level, plan.measures) for plan in plans}
@@ -97,7 +97,7 @@ def part_of(parts: Iterable[str]) -> str:
     return " or ".join(sorted(set(parts), reverse=True)) or TEST
 
 
-def expected_values(plans: Sequence[Plan]) -> set[float]:
+def expected_values(plans: Sequence[TrainingPlan]) -> set[float]:
     """Values of the headline that are expected of every trial."""
     expected = [
         {

@@ -13,7 +13,7 @@ import numpy as np
 from edgebed.algorithms.registry import whole_batches_a_push
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal.columns.evaluations import Evaluations
 from edgebed.journal.summary import TrialSummary
 from edgebed.running.results import Trial
@@ -35,7 +35,7 @@ PASSED = tuple(
 class FinishedTrial:
     """A trial that ran to its end, with finite losses or not."""
 
-    plan: Plan
+    plan: TrainingPlan
     """Every node with its caps, its data and its parts."""
     summary: TrialSummary
     """The numbers of the report."""
@@ -59,7 +59,7 @@ class FinishedTrial:
         )
 
 
-def _batches(plan: Plan, summary: TrialSummary) -> float | None:
+def _batches(plan: TrainingPlan, summary: TrialSummary) -> float | None:
     if summary.accounting is None or summary.shards:
         return None
     try:

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.plan import TrainingNode
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.records import AnyRecord, Count
 
@@ -242,7 +243,7 @@ class Configure(Message, kw_only=True):
     """Name of that clock; a node that reads another one measures its offset."""
     errors: tuple[tuple[Name, Seconds], ...] = ()
     """Nodes that messages come from, and how far their times may be wrong, as in `errors`; others' are right."""
-    plan: NodePlan
+    plan: TrainingNode
     """All that the node needs to know of the trial."""
     peers: tuple[str, ...]
     """Server: the names that may join."""

@@ -7,7 +7,8 @@ import pytest
 from command_line import command_line
 from node_plans import plan_of_role
 
-from edgebed.core.plan import Injection, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.roles.events import CommandResult
@@ -19,7 +20,7 @@ def plan(classes):
     names = [("server", "server", "server"), ("evaluator", "evaluator", "evaluator")]
     names += [(f"{name}-{k}", "worker", name) for name, count in classes.items() for k in range(count)]
     nodes = tuple(plan_of_role(node=node, role=role, device_class=device_class) for node, role, device_class in names)
-    return Plan(scenario="tiny", trial="asgd", question="", seed=1, nodes=nodes)
+    return TrainingPlan(scenario="tiny", trial="asgd", question="", seed=1, nodes=nodes)
 
 
 @pytest.fixture

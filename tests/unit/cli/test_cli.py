@@ -19,7 +19,7 @@ from node_plans import METHOD, plan_of_role
 from edgebed.cli import main as cli
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import RunFolder, write_atomically
 from edgebed.running.results import Run
@@ -32,7 +32,7 @@ def make_run(root, outcome="completed", accuracy=0.97):
         plan_of_role(node=node, role=role, device_class=node.partition("-")[0], method=method)
         for node, role in (("server", "server"), ("evaluator", "evaluator"), ("edge-0", "worker"))
     )
-    plan = Plan(
+    plan = TrainingPlan(
         scenario="tiny", trial="asgd", question="Does it run?", seed=1, nodes=(server, evaluator, worker),
         measures=MEASURES, expectations=(("final_accuracy", ">=", 0.9),),
     )  # fmt: skip

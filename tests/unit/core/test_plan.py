@@ -5,13 +5,13 @@ import pytest
 from node_plans import FIELDS, PLANS, plan_of_role
 from tasks import one_array
 
-from edgebed.core.plan import EvaluatorPlan, Method, NodePlan, Part, Shard, Task, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, Method, Part, Shard, Task, TrainingNode, WorkerPlan
 
 TASK = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(name="-", parts={"aggregation": Part(name="-")})
 
 
-def node(role: str, **fields) -> NodePlan:
+def node(role: str, **fields) -> TrainingNode:
     """A node's plan."""
     return plan_of_role(role=role, node=role, device_class=role, seed=1, task=TASK, method=METHOD, **fields)
 
@@ -22,8 +22,8 @@ def test_a_plan_is_told_apart_by_its_role(role):
     written = msgspec.json.encode(node(role))
 
     assert written.startswith(b'{"role":"%s","node":' % role.encode())
-    assert msgspec.json.decode(written, type=NodePlan) == node(role)
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(node(role)), type=NodePlan) == node(role)
+    assert msgspec.json.decode(written, type=TrainingNode) == node(role)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(node(role)), type=TrainingNode) == node(role)
 
 
 def test_no_field_stands_in_the_plans_of_all_roles_but_for_those_of_every_node():

@@ -9,7 +9,9 @@ import pytest
 from node_plans import PLANS, plan_of_role
 from tasks import one_array
 
-from edgebed.core.plan import LinkChange, LinkPlan, Method, NodePlan, Part, Plan, PointTrigger, Shard, Task, Trigger
+from edgebed.core.plan import Method, Part, Shard, Task, TrainingNode, TrainingPlan
+from edgebed.core.planned.fault import PointTrigger, Trigger
+from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.core.planned.plan_file import dump_plan, load_plan
 
 TASK = Task(model="-", inputs=one_array((1,)), outputs=10, layout=(), batch_size=1, gradient_time_s=0.01)
@@ -17,24 +19,24 @@ METHOD = Method(name="-", parts={"aggregation": Part(name="-", settings={"alpha"
 TRACED = LinkPlan(changes=tuple(LinkChange(at_s=float(k), uplink_bit_s=k + 1) for k in range(100)), period_s=100.0)
 
 
-def node(role: str, name: str = "", device_class: str = "", **fields: Any) -> NodePlan:
+def node(role: str, name: str = "", device_class: str = "", **fields: Any) -> TrainingNode:
     """A node's plan."""
     fields = {"task": TASK, "method": METHOD, "seed": 1} | fields
     return plan_of_role(role=role, node=name or role, device_class=device_class or role, **fields)
 
 
-def plan_of(*nodes: NodePlan) -> Plan:
+def plan_of(*nodes: TrainingNode) -> TrainingPlan:
     """A plan of these nodes."""
-    return Plan(scenario="s", trial="t", question="?", seed=1, nodes=nodes, stop_updates=7)
+    return TrainingPlan(scenario="s", trial="t", question="?", seed=1, nodes=nodes, stop_updates=7)
 
 
-def edge(k: int, **fields: Any) -> NodePlan:
+def edge(k: int, **fields: Any) -> TrainingNode:
     """One of many workers with a recorded link each."""
     own = {"num_examples": 600 + k, "label_counts": tuple(range(60, 70)), "link": TRACED} | fields
     return node("worker", f"edge-{k}", "edge", **own)
 
 
-def again(plan: Plan) -> Plan:
+def again(plan: TrainingPlan) -> TrainingPlan:
     """What is read of it."""
     return load_plan(msgspec.json.decode(dump_plan(plan)))
 

@@ -8,7 +8,7 @@ from tasks import one_array
 
 from edgebed.core.console import make_console
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import Method, Part, Plan, ServerPlan, Task, WorkerPlan
+from edgebed.core.plan import Method, Part, ServerPlan, Task, TrainingPlan, WorkerPlan
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.calibration import (
     PAYLOAD_SHARE,
@@ -75,7 +75,7 @@ def plan_of(*links, count=1):
         for which, link in enumerate(links)
         for index in range(count)
     ]
-    return Plan(scenario="s", trial="t", question="?", seed=1, nodes=(server, *workers))
+    return TrainingPlan(scenario="s", trial="t", question="?", seed=1, nodes=(server, *workers))
 
 
 def said(plan, calibration=CALIBRATION, place="namespaces", host=HOST):

@@ -5,18 +5,8 @@ import pytest
 from tasks import one_array
 
 from edgebed.core.errors import InfrastructureError, KernelLackError, ScenarioError, lacking
-from edgebed.core.plan import (
-    FaultPlan,
-    FaultStep,
-    Injection,
-    Method,
-    Part,
-    Plan,
-    ServerPlan,
-    Task,
-    Trigger,
-    WorkerPlan,
-)
+from edgebed.core.plan import Method, Part, ServerPlan, Task, TrainingPlan, WorkerPlan
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation import means
 from edgebed.emulation.local import LocalMechanisms, local_mechanisms
@@ -29,7 +19,9 @@ BOTH = LinkPlan(uplink_bit_s=1_000_000, latency_s=0.04)
 NOT_ROOT = "that takes root"
 
 
-def plan_of(*links: LinkPlan, count: int = 1, cpus: float | None = None, memory_bytes: int | None = None) -> Plan:
+def plan_of(
+    *links: LinkPlan, count: int = 1, cpus: float | None = None, memory_bytes: int | None = None
+) -> TrainingPlan:
     """A server, and workers with these links and caps."""
     task = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")
@@ -42,10 +34,10 @@ def plan_of(*links: LinkPlan, count: int = 1, cpus: float | None = None, memory_
         )
         for number, link in enumerate(links * count)
     ]  # fmt: skip
-    return Plan(scenario="-", trial="-", question="-", seed=1, nodes=(server, *workers))
+    return TrainingPlan(scenario="-", trial="-", question="-", seed=1, nodes=(server, *workers))
 
 
-def with_fault(plan: Plan, action: str, node: str = "edge-0", **settings: object) -> Plan:
+def with_fault(plan: TrainingPlan, action: str, node: str = "edge-0", **settings: object) -> TrainingPlan:
     """The same plan with one fault, as planning marks the node for it."""
     step = FaultStep(after_s=0.0, injection=Injection(node=node, action=action, **settings))
     fault = FaultPlan(name=f"{action}-1", node=node, trigger=Trigger(at_s=1.0), steps=(step,))
@@ -71,7 +63,7 @@ def allowed(monkeypatch):
     return allow
 
 
-def held_by(means: Mechanisms, plan: Plan) -> list[tuple[str, str]]:
+def held_by(means: Mechanisms, plan: TrainingPlan) -> list[tuple[str, str]]:
     """Mechanism and delay of each worker's link."""
     return [(means.mechanism(node), means.delay(node)) for node in plan.workers()]
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tasks import one_array
 
-from edgebed.core.plan import Injection, Method, Part, Task, WorkerPlan
+from edgebed.core.plan import Method, Part, Task, WorkerPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.model.link_model import LinkModel
 from edgebed.emulation.outage import DEAD_S, PROBE_S, RECONNECT_S, TIMEOUT_S, Outage, tried_after_s

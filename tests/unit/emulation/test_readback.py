@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from edgebed.core.framing import burst_bytes
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation import readback
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState

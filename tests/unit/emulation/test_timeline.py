@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState, Override, changed
 

@@ -70,7 +70,7 @@ def make(family: str, root: Path) -> None:
     ],
 )
 def test_a_run_of_each_family_is_read(tmp_path, family, workers, versions):
-    """Plan, series, summary and report; every update and step is accounted for."""
+    """TrainingPlan, series, summary and report; every update and step is accounted for."""
     if UPDATING:
         make(family, tmp_path)
     found = Run(RunFolder(GOLDENS / family / "1"))

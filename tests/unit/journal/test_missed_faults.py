@@ -7,7 +7,7 @@ import pytest
 from sample_runs import make_plan
 
 from edgebed.core import records
-from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import TimedFault

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edgebed.core import records
 from edgebed.core.errors import DamagedFileError, ScenarioError
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter

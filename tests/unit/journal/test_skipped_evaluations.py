@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from node_plans import plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal.accounts.skipped_evaluations import skipped_text, skipped_times, skipped_versions
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
@@ -29,7 +29,7 @@ def plan_of(**evaluated):
         )
         for name, role in roles
     )  # fmt: skip
-    return Plan(scenario="s", trial="t", question="?", seed=1, nodes=nodes)
+    return TrainingPlan(scenario="s", trial="t", question="?", seed=1, nodes=nodes)
 
 
 def series_of(folder, rounds, measured, end_s=10.0):

@@ -12,7 +12,7 @@ from node_plans import METHOD, plan_of_role
 from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from edgebed.core import records
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import RESULTS
 from edgebed.metrics import table
 from edgebed.metrics.exporter import NodeMetrics
@@ -32,7 +32,7 @@ def update(**changes) -> records.Update:
     return records.Update(**(fields | changes))
 
 
-def plan(num_workers: int = 2, **changes) -> Plan:
+def plan(num_workers: int = 2, **changes) -> TrainingPlan:
     """A small plan: a server, an evaluator and some workers of one class."""
     method = msgspec.structs.replace(METHOD, name="adacomp")
 
@@ -41,7 +41,9 @@ def plan(num_workers: int = 2, **changes) -> Plan:
 
     workers = [node(f"edge-{index}", "worker", "edge") for index in range(num_workers)]
     nodes = (node("server", "server", "server"), node("evaluator", "evaluator", "evaluator"), *workers)
-    return Plan(scenario="quickstart", trial="adacomp", question="?", seed=7, measures=MEASURES, nodes=nodes, **changes)
+    return TrainingPlan(
+        scenario="quickstart", trial="adacomp", question="?", seed=7, measures=MEASURES, nodes=nodes, **changes
+    )
 
 
 def metrics_of(role: str) -> NodeMetrics | TrialMetrics:

@@ -12,7 +12,7 @@ from tasks import one_array
 
 from edgebed.algorithms.registry import PRESETS
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import Method, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Task, TensorLayout, TrainingPlan
 from edgebed.core.planned.link import LinkPlan
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.models.examined import Footprint
@@ -64,7 +64,7 @@ def need(
         )
         for name, kind in roles
     )  # fmt: skip
-    plan = Plan(scenario="s", trial="t", question="", seed=1, nodes=nodes)
+    plan = TrainingPlan(scenario="s", trial="t", question="", seed=1, nodes=nodes)
     node = next(node for node in nodes if node.role == role)
     return need_of(node, plan, DATA, footprint).bytes
 

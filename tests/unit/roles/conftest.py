@@ -18,7 +18,8 @@ from tasks import one_array
 from edgebed.algorithms.registry import PRESETS
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core import records
-from edgebed.core.plan import FaultPlan, Method, NodePlan, Part, Plan, Task, TensorLayout
+from edgebed.core.plan import Method, Part, Task, TensorLayout, TrainingNode, TrainingPlan
+from edgebed.core.planned.fault import FaultPlan
 from edgebed.core.records import Record
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.events import Disconnected, Effect, Journal, MessageReceived, Send, Wake, Woken
@@ -48,29 +49,31 @@ def preset(name: str) -> Method:
     return Method(name=name, parts=parts)
 
 
-def plan_node(node: str, role: str, **fields: Any) -> NodePlan:
+def plan_node(node: str, role: str, **fields: Any) -> TrainingNode:
     """A node of the fleet."""
     given = {"device_class": role, "seed": 1, "task": TASK, "method": preset("asgd"), "num_examples": 10} | fields
     return plan_of_role(node=node, role=role, **given)
 
 
 @pytest.fixture(scope="session")
-def make_node() -> Callable[..., NodePlan]:
+def make_node() -> Callable[..., TrainingNode]:
     """`make_node(name, role, **fields)`."""
     return plan_node
 
 
 @pytest.fixture(scope="session")
-def make_plan() -> Callable[..., Plan]:
+def make_plan() -> Callable[..., TrainingPlan]:
     """`make_plan(num_workers, **fields)`: a trial with workers edge-0, edge-1 and so on."""
 
-    def make(num_workers: int = 2, **fields: Any) -> Plan:
+    def make(num_workers: int = 2, **fields: Any) -> TrainingPlan:
         nodes = (
             plan_node("server", "server", stop_updates=fields.get("stop_updates")),
             plan_node("evaluator", "evaluator", evaluate_every_updates=2),
             *(plan_node(f"edge-{k}", "worker") for k in range(num_workers)),
         )
-        return Plan(scenario="test", trial="asgd", question="", seed=1, measures=MEASURES, nodes=nodes, **fields)
+        return TrainingPlan(
+            scenario="test", trial="asgd", question="", seed=1, measures=MEASURES, nodes=nodes, **fields
+        )
 
     return make
 
@@ -216,7 +219,7 @@ def make_bench() -> Callable[..., ServerBench]:
 
 
 @pytest.fixture(scope="session")
-def make_world(make_plan: Callable[..., Plan]) -> Callable[..., World]:
+def make_world(make_plan: Callable[..., TrainingPlan]) -> Callable[..., World]:
     """`make_world(*faults, num_workers=2, past=None, **plan_fields)`."""
 
     def make(*faults: FaultPlan, num_workers: int = 2, past: ResumedTrial | None = None, **fields: Any) -> World:

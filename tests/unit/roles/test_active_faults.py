@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.planned.link import PROPERTIES, RATE_MAX_BIT_S, RATE_MIN_BIT_S, LinkChange
 from edgebed.roles.control.active_faults import BY_HAND, ActiveFaults
 from edgebed.roles.control.fault_schedule import FaultSchedule

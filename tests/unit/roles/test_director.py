@@ -8,7 +8,8 @@ from staged_world import fault, inject
 
 from edgebed.core import records
 from edgebed.core.errors import EdgebedError
-from edgebed.core.plan import Injection, Method, Part
+from edgebed.core.plan import Method, Part
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.events import (

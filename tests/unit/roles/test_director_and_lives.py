@@ -4,7 +4,7 @@ import pytest
 from staged_world import World, fault, inject
 
 from edgebed.core import records
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.roles.control.controller import Phase, ResumedTrial
 from edgebed.roles.control.pending_actions import ON_FAILURE

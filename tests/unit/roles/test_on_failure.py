@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from staged_world import fault, inject
 
 from edgebed.core import records
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.roles.control.active_faults import LAUNCHES_MAX
 from edgebed.roles.control.pending_actions import ON_FAILURE
 from edgebed.roles.events import CommandReceived, HealthChecked, Injected, NodeExited

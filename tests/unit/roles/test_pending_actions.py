@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from staged_world import fault, inject
 
 from edgebed.core.actions import BRINGS_BACK
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.roles.control.pending_actions import ON_FAILURE, FaultCause, Latest, PendingActions
 
 NODES, ACTIONS = ("edge-0", "edge-1"), ("kill", "launch", "thaw")

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import chance
-from edgebed.core.plan import PointTrigger, Trigger, Waiting
+from edgebed.core.plan import Waiting
+from edgebed.core.planned.fault import PointTrigger, Trigger
 from edgebed.core.records import Diverged, Note
 from edgebed.roles.events import Compute, Computed, Disconnected, EndNode, Journal, Send, Wake, Woken
 from edgebed.roles.finiteness import NotFinite

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from edgebed.core import chance
-from edgebed.core.plan import PointTrigger, Trigger
+from edgebed.core.planned.fault import PointTrigger, Trigger
 from edgebed.core.records import Pushes, Unanswered
 from edgebed.roles.events import AtPoint, Await, Compute, Computed, Connected, Journal, Release, Send
 from edgebed.roles.points import PointFaults

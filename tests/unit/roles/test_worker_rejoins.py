@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edgebed.core.plan import PointTrigger, Trigger
+from edgebed.core.planned.fault import PointTrigger, Trigger
 from edgebed.core.records import Pushes, Unanswered
 from edgebed.roles.events import AtPoint, Compute, Computed, Connected, Journal, Send
 from edgebed.roles.work import GradientResult

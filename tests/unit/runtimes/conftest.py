@@ -7,14 +7,14 @@ import pytest
 import zmq
 from node_plans import plan_of_role
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import TrainingNode
 
 
 @pytest.fixture(scope="session")
-def make_node() -> Callable[..., NodePlan]:
+def make_node() -> Callable[..., TrainingNode]:
     """`make_node(name, role, **fields)`: a node that trains nothing."""
 
-    def make(node: str = "edge-0", role: str = "worker", **fields: Any) -> NodePlan:
+    def make(node: str = "edge-0", role: str = "worker", **fields: Any) -> TrainingNode:
         return plan_of_role(node=node, role=role, **{"num_examples": 10} | fields)
 
     return make

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from node_plans import plan_of_role
 
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.emulation.means import Mechanisms
 from edgebed.runtimes.processes.launcher import ProcessLauncher
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import describe_exit_code, describe_status, last_line
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import TrainingNode
 from edgebed.emulation.resources import own_address
 from edgebed.planning.memory import Need, container_bytes
 from edgebed.planning.planning import plan_trials
@@ -28,7 +28,7 @@ SCENARIO = {
 
 
 @pytest.fixture(scope="module")
-def node() -> NodePlan:
+def node() -> TrainingNode:
     """A worker without caps."""
     return plan_trials(load_scenario(SCENARIO, ()))[0].plan.node("edge-0")
 

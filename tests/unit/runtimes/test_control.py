@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.roles.events import CommandResult
 from edgebed.running import operate as by_hand

@@ -11,7 +11,8 @@ from node_plans import plan_of_role
 
 from edgebed.core.actions import Action
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection, Plan, WorkerPlan
+from edgebed.core.plan import TrainingPlan, WorkerPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.roles.events import Injected
 from edgebed.runtimes.containers.container import ENDED, FREEZE_TRIES, Container
 from edgebed.runtimes.containers.launcher import ContainerLauncher, Incarnation
@@ -195,7 +196,7 @@ def test_a_node_is_not_launched_again_before_its_last_container_is_gone() -> Non
     """The end of the one would be taken for that of the other."""
     gone = threading.Event()
     launcher = ContainerLauncher.__new__(ContainerLauncher)  # without an engine
-    launcher.plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=(worker(),))
+    launcher.plan = TrainingPlan(scenario="-", trial="-", question="-", seed=1, nodes=(worker(),))
     launcher.lives = {"edge-0": Incarnation(worker())}
     launcher.lives["edge-0"].thread = threading.Thread(target=gone.wait, daemon=True)
     launcher.lives["edge-0"].thread.start()

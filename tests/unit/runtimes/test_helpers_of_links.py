@@ -14,7 +14,8 @@ import pytest
 from node_plans import plan_of_role
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
-from edgebed.core.plan import Injection, NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.core.records import Clock
 from edgebed.emulation import shaping
@@ -48,7 +49,7 @@ class Engine:
         self.clients = {"": self}
         monkeypatch.setattr(links, "conversing", self._conversing)
 
-    def of(self, node: NodePlan) -> "Engine":
+    def of(self, node: TrainingNode) -> "Engine":
         """The one that has every node."""
         return self
 
@@ -71,7 +72,7 @@ class Engine:
 
 
 @pytest.fixture
-def node() -> NodePlan:
+def node() -> TrainingNode:
     """A worker whose link changes."""
     link = LinkPlan(uplink_bit_s=1_000_000, changes=(LinkChange(at_s=1.0, uplink_bit_s=2_000_000),))
     return plan_of_role(node="edge-0", role="worker", device_class="edge", link=link)
@@ -97,7 +98,7 @@ def made(engine, node, complaints) -> Links:
     """Links of a trial with that worker."""
     networks = EngineNetwork("1" * 64, "10.1.0.0/16", "10.1.0.1"), EngineNetwork("2" * 64, "10.2.0.0/16", "10.2.0.1")
     site = Site(*networks, host="10.2.0.1", name="name", labels={})
-    plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=(node,))
+    plan = TrainingPlan(scenario="-", trial="-", question="-", seed=1, nodes=(node,))
     return Links(engine, site, "image", plan, complaints.put)
 
 

@@ -8,7 +8,8 @@ from evaluated import MEASURES, evaluation
 from node_plans import plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import Injection, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.roles.control.admission import Admission, NodeInputs
 from edgebed.roles.control.controller import Controller, Phase
@@ -80,7 +81,7 @@ class Unheard:
 def shell(tmp_path):
     """A controller with a server, an evaluator and two workers, the first of which is there."""
     nodes = tuple(plan_of_role(node=name, role=role) for name, role in ROLES.items())
-    plan = Plan(scenario="-", trial="-", question="-", seed=1, nodes=nodes, measures=MEASURES)
+    plan = TrainingPlan(scenario="-", trial="-", question="-", seed=1, nodes=nodes, measures=MEASURES)
     heart = Controller(plan, Admission(plan, lambda _: NodeInputs()), "test")
     events = []
     handle = heart.handle

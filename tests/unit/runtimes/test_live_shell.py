@@ -13,7 +13,7 @@ from run_secret import CREDENTIALS, SECRET
 from waiting import until
 
 from edgebed.core import records
-from edgebed.core.plan import Injection, PointTrigger, Trigger
+from edgebed.core.planned.fault import Injection, PointTrigger, Trigger
 from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.model.link_model import link_model_of
 from edgebed.metrics.discovery import Visits

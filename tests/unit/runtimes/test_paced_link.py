@@ -3,7 +3,7 @@
 import pytest
 
 from edgebed.core.framing import wire_bytes
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.model.link_model import link_model_of
 from edgebed.emulation.outage import DEAD_S, tried_after_s

@@ -17,7 +17,7 @@ from power_cut import Recorder, disks, lay
 
 from edgebed.core import records
 from edgebed.core.errors import EdgebedError
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.journal.run_folder import RunFolder
@@ -47,7 +47,7 @@ class TrialOnDisk(LoggedServer):
         recorder.note("begun", run.read_manifest())
         self.trial = run.trial("asgd")
         nodes = (server_of(method).plan, plan_of_role(role="evaluator", node="evaluator"))
-        self.trial.make(Plan(scenario="-", trial="asgd", question="-", seed=3, nodes=nodes))
+        self.trial.make(TrainingPlan(scenario="-", trial="asgd", question="-", seed=3, nodes=nodes))
         self.events = JournalWriter(self.trial.journal)
         self.checkpoints = CheckpointStore(self.trial, INITIAL)
         for name in ("server", *WORKERS):

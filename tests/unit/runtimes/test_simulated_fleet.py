@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.planned.device_core import Core
 from edgebed.roles.events import Compute
 from edgebed.roles.work import EvaluationJob, GradientJob, GradientResult
@@ -52,7 +52,7 @@ def test_a_frozen_nodes_last_heartbeat_counts_once(fleet):
 )
 def test_work_takes_longer_on_a_slow_device_and_under_a_cap_that_may_change(make_node, core, took_s):
     """10 ms a batch; work that a cap lets through in a part of a period is held up on a device's core alone."""
-    plan = Plan(
+    plan = TrainingPlan(
         scenario="s", trial="t", question="", seed=1, nodes=(make_node(compute_speed=0.5, cpus=0.5, core=core),)
     )
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from node_plans import plan_of_role
 
 from edgebed.core.framing import burst_bytes, wire_bytes
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.tcp import TcpCounters
 from edgebed.roles.events import Send

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sample_runs import make_plan
 
 from edgebed.core import records
-from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.recorded.reach import UNTOLD_MAX
 from edgebed.core.units import LARGEST
 from edgebed.journal.journal import JournalWriter, read_journal

@@ -6,7 +6,7 @@ import pytest
 from tests.shared.plan_text import plan_text
 
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import PointTrigger, Trigger
+from edgebed.core.planned.fault import PointTrigger, Trigger
 from edgebed.planning.fault_warnings import fault_mechanism_warnings, fault_warnings
 from edgebed.planning.link_warnings import check_links
 from edgebed.planning.planning import plan_trials

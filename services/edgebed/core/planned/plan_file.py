@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from edgebed.core.measures.trial import measure_of
-from edgebed.core.plan import Method, NodePlan, Plan, Task
+from edgebed.core.plan import Method, Task, TrainingNode, TrainingPlan
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -46,10 +46,10 @@ class _Nodes(msgspec.Struct, frozen=True, kw_only=True):
     nodes: list[_Entry]
 
 
-def dump_plan(plan: Plan) -> bytes:
+def dump_plan(plan: TrainingPlan) -> bytes:
     """The plan, which has a node at least, as JSON with a line for each node."""
     common = {name: getattr(plan.nodes[0], name) for name in _Common.__struct_fields__}
-    classes: dict[tuple[str, str], tuple[int, NodePlan]] = {}
+    classes: dict[tuple[str, str], tuple[int, TrainingNode]] = {}
     entries = []
     for node in plan.nodes:
         number, usual = classes.setdefault((node.role, node.device_class), (len(classes), node))
@@ -63,14 +63,14 @@ def dump_plan(plan: Plan) -> bytes:
     return text.removesuffix(b"\n}") + b',\n  "nodes": [\n    ' + b",\n    ".join(entries) + b"\n  ]\n}\n"
 
 
-def load_plan(written: Mapping[str, Any]) -> Plan:
+def load_plan(written: Mapping[str, Any]) -> TrainingPlan:
     """The plan that was written so; ValidationError where it is none, or none of a trial."""
     form = msgspec.convert(written, _Nodes)
-    plan = msgspec.convert({**written, "nodes": ()}, Plan)
+    plan = msgspec.convert({**written, "nodes": ()}, TrainingPlan)
     common = msgspec.structs.asdict(form.common)
-    classes: list[NodePlan] = []
+    classes: list[TrainingNode] = []
     for each in form.classes:
-        made = msgspec.convert({"node": "", **written["common"], **each}, NodePlan)
+        made = msgspec.convert({"node": "", **written["common"], **each}, TrainingNode)
         shared = {name: value for name, value in common.items() if name not in each}
         classes.append(msgspec.structs.replace(made, **shared))
     nodes = tuple(_node(classes, entry) for entry in form.nodes)
@@ -79,7 +79,7 @@ def load_plan(written: Mapping[str, Any]) -> Plan:
     return msgspec.structs.replace(plan, nodes=nodes)
 
 
-def _check_nodes(nodes: Sequence[NodePlan]) -> None:
+def _check_nodes(nodes: Sequence[TrainingNode]) -> None:
     """ValidationError unless each has a name of its own, and there is one server, and one evaluator."""
     names, roles = Counter(node.node for node in nodes), Counter(node.role for node in nodes)
     for name in [name for name, count in names.items() if count > 1]:
@@ -89,7 +89,7 @@ def _check_nodes(nodes: Sequence[NodePlan]) -> None:
             raise msgspec.ValidationError(f"it has {roles[role]} nodes that are {role}, not one")
 
 
-def _check_measures(plan: Plan) -> None:
+def _check_measures(plan: TrainingPlan) -> None:
     """ValidationError unless what is to be reached or expected is of a measure that the trial has."""
     names = {each.name for each in plan.measures}
     for name in (each.measure for each in (plan.stop_level, plan.sweep_level) if each and each.measure not in names):
@@ -101,14 +101,14 @@ def _check_measures(plan: Plan) -> None:
             raise msgspec.ValidationError(f"it expects something of {name!r}, which is no measure") from None
 
 
-def _class(node: NodePlan, common: Mapping[str, Any]) -> dict[str, Any]:
+def _class(node: TrainingNode, common: Mapping[str, Any]) -> dict[str, Any]:
     """The plan of a class's first node without its name and what is common."""
     written = {name: value for name, value in msgspec.structs.asdict(node).items() if name != "node"}
     own = {name: value for name, value in written.items() if name not in common or value != common[name]}
     return {"role": node.role, **own}
 
 
-def _node(classes: list[NodePlan], entry: _Entry) -> NodePlan:
+def _node(classes: list[TrainingNode], entry: _Entry) -> TrainingNode:
     if not 0 <= entry.of_class < len(classes):
         raise msgspec.ValidationError(f"{entry.name} is of class {entry.of_class}, of {len(classes)}")
     return _changed(classes[entry.of_class], {"node": entry.name, **entry.own})

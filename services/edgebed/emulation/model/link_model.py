@@ -15,7 +15,8 @@ Times are seconds of the trial, sizes are payload of whole messages; a rate is w
 import math
 
 from edgebed.core import chance
-from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.plan import TrainingNode
+from edgebed.core.planned.fault import Injection
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.model.lane import Lane, LinkClock
 from edgebed.emulation.readback import Delay, Mechanism
@@ -47,7 +48,7 @@ class DelayLine:
 class LinkModel:
     """A node's link in both directions, as far as they are held here."""
 
-    def __init__(self, plan: NodePlan, *, limits: bool, delays: bool) -> None:
+    def __init__(self, plan: TrainingNode, *, limits: bool, delays: bool) -> None:
         """`limits`: the link's rates are held here; `delays`: its latency is."""
         self.plan = plan
         self.clock = LinkClock(EffectiveLink(plan.link))
@@ -104,7 +105,7 @@ def later(due_s: float, from_s: float, later_s: float) -> float:
     return due_s + later_s if due_s > from_s else due_s
 
 
-def link_model_of(plan: NodePlan, mechanism: Mechanism, delay: Delay) -> LinkModel | None:
+def link_model_of(plan: TrainingNode, mechanism: Mechanism, delay: Delay) -> LinkModel | None:
     """Return what the transport itself has to hold of a node's link; None where messages never wait for its rates."""
     limits = mechanism == "model" and (plan.link.limited or plan.changeable)
     delays = delay == "line" and (plan.link.delayed or plan.changeable)

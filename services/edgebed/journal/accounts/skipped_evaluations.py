@@ -8,7 +8,7 @@ were lost with a server that has no log.
 
 import numpy as np
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import count_text, first_text, seconds_text
 from edgebed.journal.series import Series
 
@@ -17,7 +17,7 @@ NAMED_MAX = 6
 WHY = "the evaluator was away, or did not keep up, or the server lost what waited for it"
 
 
-def skipped_versions(plan: Plan, series: Series) -> tuple[int, ...]:
+def skipped_versions(plan: TrainingPlan, series: Series) -> tuple[int, ...]:
     """Versions up to the last measured one that were due, and were not measured; none where times are due."""
     every, updates, measured = plan.evaluator.evaluate_every_updates, series.updates, series.evaluations.version
     if every is None or not len(updates) or not len(measured):
@@ -27,7 +27,7 @@ def skipped_versions(plan: Plan, series: Series) -> tuple[int, ...]:
     return tuple(int(version) for version in np.setdiff1d(due[due <= measured.max()], measured))
 
 
-def skipped_times(plan: Plan, series: Series) -> int:
+def skipped_times(plan: TrainingPlan, series: Series) -> int:
     """How many evaluations at times were not made, by their number; 0 where versions are due, or workers measure."""
     every_s = plan.evaluator.evaluate_every_s
     if every_s is None or any(worker.by_client for worker in plan.workers()):
@@ -35,7 +35,7 @@ def skipped_times(plan: Plan, series: Series) -> int:
     return max(0, int(series.trained_s / every_s) - len(series.evaluations))
 
 
-def skipped_text(plan: Plan, series: Series) -> str:
+def skipped_text(plan: TrainingPlan, series: Series) -> str:
     """How many evaluations were skipped, and which; empty if none was."""
     versions, times = skipped_versions(plan, series), skipped_times(plan, series)
     if times:

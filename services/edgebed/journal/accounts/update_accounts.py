@@ -36,7 +36,7 @@ import msgspec
 
 from edgebed.core import chance, records
 from edgebed.core.actions import ENDS_FREEZE, ENDS_LIFE, FREEZES
-from edgebed.core.plan import Point
+from edgebed.core.planned.fault import Point
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.ledger import Accounting, Ledger, closed
 from edgebed.journal.accounts.step_accounts import StepAccounting

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from edgebed.core.measures.clients import WHOSE
 from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.records import Clients
 from edgebed.journal.columns.evaluations import Evaluations
 
@@ -155,7 +155,7 @@ def spread_of(values: Floats, measure: TaskMeasure) -> Spread | None:
     )
 
 
-def client_summary(plan: Plan, found: ClientEvaluations) -> ClientSummary | None:
+def client_summary(plan: TrainingPlan, found: ClientEvaluations) -> ClientSummary | None:
     """The numbers of what was measured last; None where nothing was measured client by client."""
     by = plan.by_client
     if by is None or not len(found):
@@ -178,7 +178,7 @@ def client_summary(plan: Plan, found: ClientEvaluations) -> ClientSummary | None
     )
 
 
-def without_last(plan: Plan, found: ClientEvaluations) -> list[str]:
+def without_last(plan: TrainingPlan, found: ClientEvaluations) -> list[str]:
     """Names of clients that were to be measured with their workers' own models, and of whom nothing was told last."""
     by = plan.by_client
     if by is None or plan.evaluator.by_client or not len(found):
@@ -188,7 +188,7 @@ def without_last(plan: Plan, found: ClientEvaluations) -> list[str]:
     return names_of(plan, sorted({*by.clients} - known))
 
 
-def without_examples(plan: Plan) -> list[str]:
+def without_examples(plan: TrainingPlan) -> list[str]:
     """Names of clients that are not measured: they have no example of the part that clients are measured on."""
     by, every = plan.by_client, range(len(plan.client_names))
     if by is None:
@@ -198,6 +198,6 @@ def without_examples(plan: Plan) -> list[str]:
     return names_of(plan, sorted(known - {*by.clients}))
 
 
-def names_of(plan: Plan, clients: Sequence[int] | Ints) -> list[str]:
+def names_of(plan: TrainingPlan, clients: Sequence[int] | Ints) -> list[str]:
     """The names of clients."""
     return [plan.client_names[int(client)] for client in clients]

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.actions import LINK_ACTIONS
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.planned.link import PROPERTIES, LinkPlan, Property
 from edgebed.core.quantities import all_text
 from edgebed.core.recorded.measured import HOST_LOAD_S, Usage
@@ -325,7 +325,7 @@ def _any(times: Floats, spans: Iterable[Span]) -> NDArray[np.bool_]:
 # --- hosts ------------------------------------------------------------------------------------------------------------
 
 
-def _of_hosts(plan: Plan, presence: Presence) -> Iterator[Claim]:
+def _of_hosts(plan: TrainingPlan, presence: Presence) -> Iterator[Claim]:
     """What is known of how busy each host was, while nodes were there."""
     for host, spans in _presences(plan, presence).items():
         loads_s = [t for t, _ in presence.series.hosts.get(host, ())]
@@ -337,7 +337,7 @@ def _of_hosts(plan: Plan, presence: Presence) -> Iterator[Claim]:
             yield Claim("load", PROBE, KEPT_TIME, owed_s, observed_s, NO_HOST, subject=the(host))
 
 
-def _presences(plan: Plan, presence: Presence) -> dict[str, list[Span]]:
+def _presences(plan: TrainingPlan, presence: Presence) -> dict[str, list[Span]]:
     """For each host, when any node took part there; of several, one whose nodes are out of reach may be so itself."""
     series, found = presence.series, dict[str, list[Span]]()
     is_alone = series.hosts.keys() == {""} or not any(node.host for node in plan.nodes)

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.skipped_evaluations import skipped_text
 from edgebed.journal.missed_faults import missed_faults
@@ -77,7 +77,7 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(words)) if self.verdict == "degraded" else ()
 
 
-def judge(plan: Plan, series: Series) -> Fidelity | None:
+def judge(plan: TrainingPlan, series: Series) -> Fidelity | None:
     """The verdict on a trial; None where it never trained."""
     if series.trial is None:
         return None
@@ -117,7 +117,7 @@ def judge(plan: Plan, series: Series) -> Fidelity | None:
     )
 
 
-def _observed(plan: Plan, series: Series) -> Observed:
+def _observed(plan: TrainingPlan, series: Series) -> Observed:
     """The facts that the rules look at."""
     everybody = tuple(map(Judged, plan.nodes, rows_of(plan, series)))
     presence = Presence(series)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from edgebed.core import records
 from edgebed.core.actions import ACTIONS
 from edgebed.core.framing import MTU
-from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
+from edgebed.core.plan import TrainingNode, TrainingPlan, Waiting, WorkerPlan
 from edgebed.core.quantities import first_text
 from edgebed.journal.accounts.seen_pushes import WorkerPushes
 from edgebed.journal.missed_faults import Missed
@@ -52,7 +52,7 @@ class Finding(NamedTuple):
 class Judged(NamedTuple):
     """A node: what was asked of its conditions, and its row."""
 
-    plan: NodePlan
+    plan: TrainingNode
     row: NodeConditions
 
     @property
@@ -73,7 +73,7 @@ class Judged(NamedTuple):
 class Observed:
     """The facts about a trial that rules look at."""
 
-    plan: Plan
+    plan: TrainingPlan
     everybody: tuple[Judged, ...]
     """All nodes, in the plan's order."""
     hosts: Mapping[str, HostConditions] = field(default_factory=dict)
@@ -208,18 +208,18 @@ class Observed:
 Rule = Callable[[Observed], Iterator[Finding]]
 
 
-def can_be_spoiled(node: NodePlan) -> bool:
+def can_be_spoiled(node: TrainingNode) -> bool:
     """Whether the plan asks for anything that takes time, which a busy host stretches."""
     pauses = isinstance(node, WorkerPlan) and node.waiting != Waiting()
     return node.link.shaped or node.cpus is not None or node.compute_speed != 1.0 or node.core is not None or pauses
 
 
-def takes_time(plan: Plan) -> bool:
+def takes_time(plan: TrainingPlan) -> bool:
     """Whether the plan asks for anything of any node that a busy host stretches."""
     return any(can_be_spoiled(node) for node in plan.nodes)
 
 
-def is_promised(node: NodePlan) -> bool:
+def is_promised(node: TrainingNode) -> bool:
     """Whether the plan promises a node a core, or a part of one, or a speed."""
     if node.role == "server":
         return node.cpus is not None

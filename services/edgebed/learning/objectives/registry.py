@@ -10,7 +10,7 @@ from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import MEASURES
-from edgebed.core.plan import Part, Plan, Task
+from edgebed.core.plan import Part, Task, TrainingPlan
 from edgebed.core.quantities import largest_share
 from edgebed.learning.objectives.classification import ACCURACY, Classification
 from edgebed.learning.objectives.multi_label import MultiLabel
@@ -149,7 +149,7 @@ def whose_told(given: str, known: Iterable[str], names_of: Callable[[Sequence[Ta
     return "".join(f"; {name} comes with objective: {' or '.join(of)}" for name, of in whose.items())
 
 
-def most_frequent_class(plan: Plan) -> tuple[int, float] | None:
+def most_frequent_class(plan: TrainingPlan) -> tuple[int, float] | None:
     """The test set's most frequent class, with its share: what the headline is of who always says it.
 
     None where the headline is none of which that holds.

@@ -16,7 +16,7 @@ from edgebed.algorithms.layerwise.rule import BatchPart
 from edgebed.algorithms.registry import configure, rule_of
 from edgebed.core import chance
 from edgebed.core.errors import ScenarioError
-from edgebed.core.plan import ArrayForm, Method, NodePlan, Task, TensorLayout
+from edgebed.core.plan import ArrayForm, Method, Task, TensorLayout, TrainingNode
 from edgebed.learning import torch_device, weights
 from edgebed.learning.inputs import given_as, probe
 from edgebed.learning.models import registry as models
@@ -103,7 +103,7 @@ def _optimizer(method: Method, *kinds: str) -> Optimizer:
 
 
 def shard_network(
-    plan: NodePlan, constants: NDArray[np.uint8] | None = None, device: str = torch_device.CPU
+    plan: TrainingNode, constants: NDArray[np.uint8] | None = None, device: str = torch_device.CPU
 ) -> ShardNetwork:
     """Build the networks of the shard that the plan describes; torch computes on `device`.
 
@@ -141,7 +141,7 @@ def shard_network(
     )
 
 
-def module_networks(plan: NodePlan, device: str = torch_device.CPU) -> ModuleNetworks:
+def module_networks(plan: TrainingNode, device: str = torch_device.CPU) -> ModuleNetworks:
     """Build the gradient modules of the shards that the plan names; torch computes on `device`."""
     assert plan.shard is not None
     _, shapes = _layers(plan)
@@ -149,7 +149,7 @@ def module_networks(plan: NodePlan, device: str = torch_device.CPU) -> ModuleNet
     return ModuleNetworks(modules, module_optimizer_of(plan.method), device)
 
 
-def gradient_module(plan: NodePlan, end: int, shape: tuple[int, ...]) -> GradientModule:
+def gradient_module(plan: TrainingNode, end: int, shape: tuple[int, ...]) -> GradientModule:
     """Build what predicts the gradient of these outputs, of the layers before the one of number `end`."""
     config = configure("learning", plan.method.parts["learning"])
     with _drawn(plan, "gradient-module", end):
@@ -165,14 +165,14 @@ def _told(forms: Sequence[ArrayForm]) -> str:
     return " and ".join(f"{form.dtype} of shape {form.shape}" for form in forms) or "none"
 
 
-def _layout(plan: NodePlan, layers: Sequence[nn.Sequential]) -> tuple[TensorLayout, ...]:
+def _layout(plan: TrainingNode, layers: Sequence[nn.Sequential]) -> tuple[TensorLayout, ...]:
     """Return the part of the model's layout that a shard of these layers has."""
     assert plan.shard is not None
     first, end = (sum(len(weights.trained(layer)) for layer in layers[:k]) for k in (plan.shard.first, plan.shard.end))
     return plan.task.layout[first:end]
 
 
-def _layers(plan: NodePlan) -> tuple[list[nn.Sequential], list[tuple[int, ...]]]:
+def _layers(plan: TrainingNode) -> tuple[list[nn.Sequential], list[tuple[int, ...]]]:
     """Return the layers of the whole model, and the shapes between them."""
     with _drawn(plan, "init", 0):
         layers = task_layers(plan.task)
@@ -180,13 +180,13 @@ def _layers(plan: NodePlan) -> tuple[list[nn.Sequential], list[tuple[int, ...]]]
 
 
 @contextmanager
-def _drawn(plan: NodePlan, what: str, k: int) -> Iterator[None]:
+def _drawn(plan: TrainingNode, what: str, k: int) -> Iterator[None]:
     """Context in which torch's draws depend on the seed, `what` and `k` alone."""
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(chance.key(plan.seed, what, "shards", k) >> 65)
         yield
 
 
-def _dropout_key(plan: NodePlan, at: BatchPart) -> int:
+def _dropout_key(plan: TrainingNode, at: BatchPart) -> int:
     assert plan.shard is not None
     return chance.key(plan.seed, f"dropout {plan.shard.first} {at.micro}", "shards", at.step)

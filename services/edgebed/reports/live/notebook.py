@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from html import escape
 from typing import Any
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import count_text, seconds_text
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
@@ -43,7 +43,7 @@ class NotebookProgress:
         self._state = ""
         self._last: TrialStatus | None = None
 
-    def trial_started(self, plan: Plan) -> None:
+    def trial_started(self, plan: TrainingPlan) -> None:
         """Show a new trial."""
         self._began, self._state, self._last = self._clock(), "", None
         self._pace = Pace(self._began)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from edgebed.core.console import make_console
 from edgebed.core.measures.trial import measure_text
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import count_text, seconds_text
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
@@ -61,7 +61,7 @@ class ProgressDisplay:
         """End the display, and leave the terminal clean."""
         self._stop()
 
-    def trial_started(self, plan: Plan) -> None:
+    def trial_started(self, plan: TrainingPlan) -> None:
         """Announce a trial and begin its display."""
         self._stop()
         self._print(f"{plan.trial}: {count_text(len(plan.workers()), 'worker')}, seed {plan.seed}", style="bold")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import count_text, first_text
 from edgebed.core.units import format_duration
 from edgebed.journal.columns.clients import without_examples
@@ -72,7 +72,7 @@ def clients_text(clients: Clients, test_examples: int) -> Iterator[str]:
         )
 
 
-def by_client_text(plan: Plan) -> str:
+def by_client_text(plan: TrainingPlan) -> str:
     """What is measured client by client, on which examples and when; empty: nothing."""
     by = plan.by_client
     if by is None:
@@ -89,7 +89,7 @@ def by_client_text(plan: Plan) -> str:
     return f"{clients} on their own {by.part} examples{whose}, {when}{tuned}{unseen}{missing}"
 
 
-def _names(plan: Plan, numbers: tuple[int, ...]) -> tuple[str, ...]:
+def _names(plan: TrainingPlan, numbers: tuple[int, ...]) -> tuple[str, ...]:
     return tuple(plan.client_names[number] for number in numbers)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from edgebed.core.measures.task import TEST
-from edgebed.core.plan import EvaluatorPlan, NodePlan, Plan, Waiting, WorkerPlan
+from edgebed.core.plan import EvaluatorPlan, TrainingNode, TrainingPlan, Waiting, WorkerPlan
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
@@ -221,7 +221,7 @@ def waiting_text(waiting: Waiting) -> str:
     return format_duration(waiting.low_s)
 
 
-def _row(node: NodePlan, need: Need | None, client_names: Sequence[str]) -> NodeRow:
+def _row(node: TrainingNode, need: Need | None, client_names: Sequence[str]) -> NodeRow:
     return NodeRow(
         node=node.node,
         role=node.role,
@@ -240,7 +240,7 @@ def _row(node: NodePlan, need: Need | None, client_names: Sequence[str]) -> Node
     )
 
 
-def _on_failure(plan: Plan) -> str:
+def _on_failure(plan: TrainingPlan) -> str:
     done = {
         "ignore": "nothing is done but what these faults do",
         "restart": f"it is restarted after {format_duration(plan.restart_delay_s)}",
@@ -260,7 +260,7 @@ def _validation(planned: PlannedTrial) -> str:
     return f"{count_text(count, 'example')}, {', '.join(filter(None, (where, kept)))}; {tested}"
 
 
-def _durability(plan: Plan, runtime: Runtime) -> str:
+def _durability(plan: TrainingPlan, runtime: Runtime) -> str:
     server = plan.server
     if not plan.pushes:
         return "from the last backup of all shards"
@@ -272,7 +272,7 @@ def _durability(plan: Plan, runtime: Runtime) -> str:
     return f"{kept}, also if the machine lost power" if server.durability == "fsync" else kept
 
 
-def _stops(plan: Plan) -> Iterator[str]:
+def _stops(plan: TrainingPlan) -> Iterator[str]:
     if plan.stop_updates is not None:
         passes = plan.stop_updates * plan.server.epochs_a_push
         yield f"{plan.stop_updates:,} updates" + (f" ({passes:.3g} passes through the data)" if passes else "")
@@ -285,25 +285,25 @@ def _stops(plan: Plan) -> Iterator[str]:
         yield measure.level_told(level.value) + on + (f", mean of {level.window}" if level.window > 1 else "")
 
 
-def _expectations(plan: Plan) -> Iterator[str]:
+def _expectations(plan: TrainingPlan) -> Iterator[str]:
     yield from (f"{measure} {comparison} {bound:g}" for measure, comparison, bound in plan.expectations)
     if plan.expects_trusted:
         yield "verdict trusted"
 
 
-def _beyond_calibration(plan: Plan, mechanisms: Mechanisms | None) -> Iterator[str]:
+def _beyond_calibration(plan: TrainingPlan, mechanisms: Mechanisms | None) -> Iterator[str]:
     """Warnings where a plan asks for more than this machine's calibration found that it holds."""
     if mechanisms is not None and mechanisms.place is not None:
         yield from warnings_here(plan, mechanisms.place)
 
 
-def _held_by(plan: Plan, mechanisms: Mechanisms) -> str:
+def _held_by(plan: TrainingPlan, mechanisms: Mechanisms) -> str:
     delayed = any(node.link.delayed for node in plan.nodes)
     by_nodes = delayed and mechanisms.by_kernel and mechanisms.netem is False
     return f"{mechanisms}, latency by the nodes themselves (this kernel has no netem)" if by_nodes else str(mechanisms)
 
 
-def _host_row(host: HostPlan, plan: Plan) -> HostRow:
+def _host_row(host: HostPlan, plan: TrainingPlan) -> HostRow:
     nodes = [node for node in plan.nodes if node.host == host.name]
     return HostRow(
         host=host.name,

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from edgebed.core.framing import wire_bytes
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.core.planned.link import LinkPlan, impairments_text
 from edgebed.core.quantities import UNMEASURED, number_text, seconds_text
 from edgebed.core.units import format_duration, format_rate
@@ -31,7 +31,7 @@ class LinkRow:
     """
 
 
-def link_rows(plan: Plan, model_bytes: int, push_bytes: int) -> Iterator[LinkRow]:
+def link_rows(plan: TrainingPlan, model_bytes: int, push_bytes: int) -> Iterator[LinkRow]:
     """A row for the server and one for each class; none if no link is limited or delayed."""
     if not any(node.link.shaped for node in plan.nodes):
         return
@@ -84,7 +84,7 @@ def _rate_range(rates_bit_s: Sequence[int]) -> str:
     return least if least == most else f"{least}..{most}"
 
 
-def _range_s(source: NodePlan, target: NodePlan, payload_bytes: int) -> tuple[float, float]:
+def _range_s(source: TrainingNode, target: TrainingNode, payload_bytes: int) -> tuple[float, float]:
     """The least and the most seconds that a message takes over two links, when nothing else is on its way."""
     times_s = [
         sent_latency_s + received_latency_s + 8 * wire_bytes(payload_bytes) / min(sent_bit_s, received_bit_s)

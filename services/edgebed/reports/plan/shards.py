@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from edgebed.core.plan import Plan, Shard
+from edgebed.core.plan import Shard, TrainingPlan
 from edgebed.core.quantities import bytes_text, number_text
 from edgebed.planning.partition import LayerPartition
 from edgebed.reports.writing.page import Grid
@@ -27,7 +27,7 @@ class ShardRow:
     """About how much memory the shard's layers take, with moments and what is stored for the gradient."""
 
 
-def shard_rows(plan: Plan, partition: LayerPartition | None) -> list[ShardRow]:
+def shard_rows(plan: TrainingPlan, partition: LayerPartition | None) -> list[ShardRow]:
     """A row for each shard, from the bottom; none where each worker has the whole model."""
     if partition is None:
         return []

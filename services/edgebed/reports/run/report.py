@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from edgebed.core.measures.trial import compared_texts, measure_of
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import TrainingNode
 from edgebed.core.quantities import (
     UNMEASURED,
     bytes_text,
@@ -379,7 +379,7 @@ def _fleet(trials: Sequence[Trial]) -> Iterator[Part]:
         yield Section(", ".join(trial.name for trial in group), [table]) if len(alike) > 1 else table
 
 
-def _node_cells(node: NodePlan) -> tuple[str, ...]:
+def _node_cells(node: TrainingNode) -> tuple[str, ...]:
     """A node's conditions and data, in the order of the table; its name first."""
     memory = UNMEASURED if node.memory_bytes is None else f"{node.memory_bytes / 2**20:,.0f} MiB"
     cpus = UNMEASURED if node.cpus is None else f"{node.cpus:g}"

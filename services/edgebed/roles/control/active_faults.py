@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from edgebed.core.actions import ACTIONS, KILLS, Action
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.core.units import format_duration
 from edgebed.roles.control.members import Member, State

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.core.records import Clock, Note, Restored
 from edgebed.roles.control.members import ENDS, PRESENT, Members, State
 from edgebed.roles.control.name import NAME
@@ -33,7 +33,7 @@ class NodeInputs(NamedTuple):
     """Parts of that backup; empty: there is none."""
 
 
-Payload = Callable[[NodePlan], NodeInputs]
+Payload = Callable[[TrainingNode], NodeInputs]
 """Function that says what a node is given at that moment."""
 
 UNASKED_MAX = 8
@@ -45,7 +45,7 @@ class Admission:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         payload: Payload,
         epoch_ns: int = 0,
         *,

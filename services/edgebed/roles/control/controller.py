@@ -18,7 +18,8 @@ from enum import Enum
 import msgspec
 
 from edgebed.core.patience import load_text, patient_s
-from edgebed.core.plan import Injection, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.records import (
     REASON_LENGTH_MAX,
     AtWork,
@@ -113,7 +114,7 @@ class Controller:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         admission: Admission,
         runtime: str,
         *,

@@ -9,7 +9,8 @@ It is a part of the controller's heart.
 from collections.abc import Iterable, Mapping
 
 from edgebed.core.actions import ACTIONS, FREEZES, KILLS, Action
-from edgebed.core.plan import Injection, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.control.fault_schedule import FaultSchedule
 from edgebed.roles.control.injector import Injector
@@ -25,7 +26,7 @@ AGAIN = "again, as the trial is resumed"
 class Director:
     """Follows a plan's faults, and its policy for nodes that fail; knows which nodes come back, and when."""
 
-    def __init__(self, plan: Plan, injector: Injector) -> None:
+    def __init__(self, plan: TrainingPlan, injector: Injector) -> None:
         self.plan = plan
         self.injector = injector
         self.schedule = FaultSchedule(plan)

@@ -1,6 +1,6 @@
 """Evaluations that could not be made while the evaluator was away: the controller notes which ones are missing."""
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.records import Evaluated, Note
 from edgebed.roles.events import Effect, Journal
 
@@ -8,7 +8,7 @@ from edgebed.roles.events import Effect, Journal
 class Evaluations:
     """Follows what the evaluator reports, one life after another."""
 
-    def __init__(self, plan: Plan, last: tuple[float, int] | None = None) -> None:
+    def __init__(self, plan: TrainingPlan, last: tuple[float, int] | None = None) -> None:
         """`last`: seconds of training and version of a resumed trial's last evaluation; None: there is none."""
         self.evaluator = plan.evaluator
         self.has_shards = not plan.pushes

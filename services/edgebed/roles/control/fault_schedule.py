@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from operator import itemgetter
 
 from edgebed.core.actions import UNDOES
-from edgebed.core.plan import Injection, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.roles.control.fault_text import trigger_text
 from edgebed.roles.control.pending_actions import FaultCause
 from edgebed.wire.messages import Reached
@@ -16,7 +17,7 @@ Steps = Iterator[tuple[FaultCause, Injection]]
 class FaultSchedule:
     """A plan's faults, and which of them have been triggered."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: TrainingPlan) -> None:
         self.faults = plan.faults
         self.by_update = sorted(
             (fault.trigger.at_update, k) for k, fault in enumerate(plan.faults) if fault.trigger.at_update is not None

@@ -2,8 +2,8 @@
 
 from edgebed.core import units
 from edgebed.core.actions import Action
-from edgebed.core.plan import Injection, Trigger
 from edgebed.core.planned import link
+from edgebed.core.planned.fault import Injection, Trigger
 
 AS_PLANNED = "as planned"
 """A change that undoes those before it."""

@@ -8,7 +8,8 @@ done to a node's link and cap stays, and is done to its next incarnation, too.
 """
 
 from edgebed.core.actions import ACTIONS, ENDS_LIFE, KILLS, LINK_ACTIONS
-from edgebed.core.plan import Injection, Plan
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.records import Fault, Note
 from edgebed.roles.control.active_faults import BY_HAND, ActiveFaults, Deviation
 from edgebed.roles.control.fault_text import change_text
@@ -23,7 +24,7 @@ from edgebed.wire import messages
 class Injector:
     """Has steps done to nodes, one by one."""
 
-    def __init__(self, plan: Plan, members: Members) -> None:
+    def __init__(self, plan: TrainingPlan, members: Members) -> None:
         self.members = members
         self.neighbours = plan.neighbours()
         self.active_faults = {node.node: ActiveFaults() for node in plan.nodes}

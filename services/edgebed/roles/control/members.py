@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.core.records import Node
 from edgebed.roles.events import Effect, Journal, MessageReceived, Send
 from edgebed.wire import messages
@@ -64,7 +64,7 @@ BUILDING = (State.JOINED, State.MISSING)
 class Member(msgspec.Struct):
     """A node, whichever of its incarnations it is in."""
 
-    plan: NodePlan
+    plan: TrainingNode
     state: State = State.EXPECTED
     peer: str = ""
     incarnation: int = 0
@@ -105,7 +105,7 @@ class Member(msgspec.Struct):
 class Members(dict[str, Member]):
     """All nodes of a trial by name."""
 
-    def __init__(self, plan: Plan, incarnations: Mapping[str, int] | None = None) -> None:
+    def __init__(self, plan: TrainingPlan, incarnations: Mapping[str, int] | None = None) -> None:
         """`incarnations` of a resumed trial's nodes: the highest that each had."""
         lives = incarnations or {}
         super().__init__({node.node: Member(node, incarnation=lives.get(node.node, 0)) for node in plan.nodes})

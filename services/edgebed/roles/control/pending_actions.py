@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from edgebed.core.actions import BRINGS_BACK, Action
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 
 ON_FAILURE = "on_failure"
 BEGUN, UNDOES_ALL = "begun", ""

@@ -15,7 +15,7 @@ import msgspec
 
 from edgebed.algorithms.registry import rule_of
 from edgebed.core import records
-from edgebed.core.plan import NodePlan, Plan, Shard
+from edgebed.core.plan import Shard, TrainingNode, TrainingPlan
 from edgebed.core.recorded.measured import CUMULATIVE
 from edgebed.core.recorded.reach import Reach
 from edgebed.core.units import LARGEST
@@ -109,7 +109,7 @@ SUMMED: dict[type[records.Record], tuple[str, ...]] = {
 class RecordPermissions:
     """What each node of a trial owes; knows what has been told, as far as what follows depends on it."""
 
-    def __init__(self, plan: Plan, reached: int = 0) -> None:
+    def __init__(self, plan: TrainingPlan, reached: int = 0) -> None:
         """`reached`: steps or updates that were told before the trial was resumed."""
         method = plan.nodes[0].method
         self.plans = {node.node: node for node in plan.nodes}
@@ -265,12 +265,12 @@ def _wrong_by_itself(permissions: RecordPermissions, node: str, incarnation: int
     return OWN[type(said)](permissions, node, incarnation, said)
 
 
-def _duty(node: NodePlan, plan: Plan) -> str:
+def _duty(node: TrainingNode, plan: TrainingPlan) -> str:
     """The name by which `OWED` has what a node owes: its role, in its family of methods."""
     return node.role if plan.pushes else {"server": "server of shards", "worker": "shard"}.get(node.role, node.role)
 
 
-def _shard(plan: NodePlan) -> Shard:
+def _shard(plan: TrainingNode) -> Shard:
     """The node's shard; an empty one where it has none."""
     return plan.shard or Shard()
 

@@ -1,6 +1,6 @@
 """How long a trial without progress is borne, and what is told of it at its end."""
 
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import first_text
 from edgebed.roles.control.director import Director
 from edgebed.roles.control.members import Members, State
@@ -13,7 +13,7 @@ NAMED_MAX = 3
 class Stalling:
     """Knows who is at work, and who is away; times are seconds of the trial."""
 
-    def __init__(self, plan: Plan, members: Members, director: Director) -> None:
+    def __init__(self, plan: TrainingPlan, members: Members, director: Director) -> None:
         self.plan = plan
         self.members = members
         self.director = director

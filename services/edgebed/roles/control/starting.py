@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from edgebed.core import units
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.core.records import Trial
 from edgebed.roles.control.members import Member, Members, State
 from edgebed.roles.control.name import NAME
@@ -14,7 +14,7 @@ from edgebed.wire import messages
 class Starting:
     """Starts nodes, and tells the others where a restarted one is."""
 
-    def __init__(self, plan: Plan, members: Members, runtime: str) -> None:
+    def __init__(self, plan: TrainingPlan, members: Members, runtime: str) -> None:
         """`runtime` is the name of the trial's."""
         self.plan = plan
         self.members = members
@@ -104,7 +104,7 @@ def _goes_on(host: Member) -> bool:
     return host.ready is not None and host.ready.replayed is not None
 
 
-def _address(host: Member, client: NodePlan) -> str:
+def _address(host: Member, client: TrainingNode) -> str:
     """Return where that client reaches a node that is ready."""
     assert host.ready is not None
     return host.ready.management_address if client.role == "evaluator" else host.ready.data_address

@@ -4,7 +4,7 @@ import math
 from collections import deque
 from statistics import fmean
 
-from edgebed.core.plan import Plan, WorkerPlan
+from edgebed.core.plan import TrainingPlan, WorkerPlan
 from edgebed.core.records import Clients, Evaluated, Finished
 from edgebed.roles.control.members import Members, State
 from edgebed.roles.control.name import NAME
@@ -15,7 +15,7 @@ from edgebed.wire import messages
 class Stopping:
     """Tells the server to apply no more updates; one that is away hears it when it is back."""
 
-    def __init__(self, plan: Plan, members: Members) -> None:
+    def __init__(self, plan: TrainingPlan, members: Members) -> None:
         self.plan = plan
         self.members = members
         self.reason = ""

@@ -3,7 +3,7 @@
 The plan says what each kind of work costs (planning/layer_costs.py). Copying a state takes no time.
 """
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import TrainingNode
 from edgebed.roles.layerwise.shard_work import (
     ForwardJob,
     HostTeachJob,
@@ -18,7 +18,7 @@ BESIDE = {"module": ("predict",), "blend": ("predict", "teach"), "direct": ("tea
 """Work beside the layers, by what a shard learns from."""
 
 
-def share_of(job: ShardJob, plan: NodePlan) -> float:
+def share_of(job: ShardJob, plan: TrainingNode) -> float:
     """Return the share of a whole gradient's time that `job` takes on a device of speed 1."""
     assert plan.shard is not None
     cost = dict(plan.shard.costs)

@@ -25,7 +25,8 @@ from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
 from edgebed.core.last_words import describe_exit_code, end_of, last_line, out_of_memory
-from edgebed.core.plan import Injection, NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.records import Clock
 from edgebed.emulation.host_load import HostProbe
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
@@ -56,7 +57,7 @@ _MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
 class Incarnation:
     """A node from one start to its end, which is reported once."""
 
-    def __init__(self, node: NodePlan) -> None:
+    def __init__(self, node: TrainingNode) -> None:
         self.node = node
         self.thread = threading.current_thread()
         """The thread that manages its container."""
@@ -84,7 +85,7 @@ class ContainerLauncher:
     name = "docker"
 
     def __init__(
-        self, plan: Plan, memory_bytes: Mapping[str, int], run: str, log_folder: Path, server_log: Path
+        self, plan: TrainingPlan, memory_bytes: Mapping[str, int], run: str, log_folder: Path, server_log: Path
     ) -> None:
         """Find or make the networks, and the volume that `server_log` names; `run` is the run's name.
 
@@ -282,7 +283,7 @@ class ContainerLauncher:
                 self._tell(NodeExited(node.node, how))
 
     def _start(
-        self, node: NodePlan, controller_address: str, secret: str, stack: ExitStack
+        self, node: TrainingNode, controller_address: str, secret: str, stack: ExitStack
     ) -> tuple[Container, Iterator[bytes]] | None:
         """Start a node's container, which `stack` removes; return it with its output, or None once the run is closing.
 
@@ -301,7 +302,7 @@ class ContainerLauncher:
         raise AssertionError("the last try starts or fails")
 
     def _started(
-        self, node: NodePlan, controller_address: str, secret: str, stack: ExitStack
+        self, node: TrainingNode, controller_address: str, secret: str, stack: ExitStack
     ) -> tuple[Container, Iterator[bytes]] | None:
         if self.closing.is_set():
             return None
@@ -324,7 +325,7 @@ class ContainerLauncher:
         with explained("the volume of the server's log"):
             return prepare_volume(self.engines.of(self.plan.server), server_log, self.site.labels)
 
-    def _create(self, node: NodePlan, controller_address: str, secret: str) -> str:
+    def _create(self, node: TrainingNode, controller_address: str, secret: str) -> str:
         client, site = self.engines.of(node), self.site
         api = client.api
         volume = self.volume if node.role == "server" else ""
@@ -359,7 +360,7 @@ class ContainerLauncher:
             raise
         return container
 
-    def _how_it_ended(self, node: NodePlan, container: str, log: Path, begins_at: int) -> str:
+    def _how_it_ended(self, node: TrainingNode, container: str, log: Path, begins_at: int) -> str:
         """How a container ended, in words. `begins_at`: where in the log its own output begins."""
         try:
             api = self.engines.of(node).api
@@ -392,7 +393,7 @@ def memory_at_end(log: str) -> dict[str, int]:
     return {name: int(value) for name, _, value in pairs if value.isdigit()}
 
 
-def _numbers(plan: Plan) -> dict[str, int]:
+def _numbers(plan: TrainingPlan) -> dict[str, int]:
     """Each node's place among those of its class, from 1."""
     seen: Counter[str] = Counter()
     numbers = {}

@@ -12,7 +12,7 @@ from typing import Any
 
 from docker.types import Mount
 
-from edgebed.core.plan import NodePlan, Security
+from edgebed.core.plan import Security, TrainingNode
 from edgebed.emulation.caps import CPU_PERIOD_US, cpu_quota_us, starting_cpus
 from edgebed.emulation.readback import Delay, Mechanism
 from edgebed.runtimes.containers.server_volume import MOUNTED_AT
@@ -29,7 +29,7 @@ CGROUP_PARENT = "EDGEBED_CGROUP_PARENT"
 NO_QUOTA = -1  # as the kernel writes it; the engine takes 0 for no change
 
 
-def num_threads(node: NodePlan) -> int:
+def num_threads(node: TrainingNode) -> int:
     """Number of threads that compute at once: what the cap can feed, and one without a cap, as in every runtime."""
     return max(1, math.ceil(node.cpus or 1.0))
 
@@ -46,7 +46,7 @@ def cgroup_parent(engine: Mapping[str, Any]) -> str:
     return "/" if engine.get("CgroupDriver") == "cgroupfs" and not is_rootless else ""
 
 
-def host_settings(node: NodePlan, memory_bytes: int, volume: str = "", parent: str = "") -> dict[str, Any]:
+def host_settings(node: TrainingNode, memory_bytes: int, volume: str = "", parent: str = "") -> dict[str, Any]:
     """Caps and rights of a container that starts, and may use so much memory.
 
     `volume`: the one for a server's log; `parent`: the cgroup that it is below, the engine's own if empty.
@@ -106,7 +106,7 @@ def relay_settings() -> dict[str, Any]:
 
 
 def environment(
-    node: NodePlan,
+    node: TrainingNode,
     controller_address: str,
     secret: str,
     security: Security,

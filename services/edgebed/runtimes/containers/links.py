@@ -20,7 +20,8 @@ from docker.errors import APIError, DockerException
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.patience import patience
-from edgebed.core.plan import Injection, NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.records import Clock
 from edgebed.emulation.means import NO_NETEM, Mechanisms
 from edgebed.emulation.orders import Began, ClockLine, HelperChange, HelperClock, HelperReply, HelperSetup
@@ -90,7 +91,7 @@ class Links:
         engines: Engines,
         site: Site,
         image: str,
-        plan: Plan,
+        plan: TrainingPlan,
         complain: Callable[[EdgebedError], None],
     ) -> None:
         """`image` is the helpers'; `complain` is called with a failure of one during training.
@@ -116,11 +117,11 @@ class Links:
         if lossy and not self.netem:
             raise InfrastructureError(f"packets cannot be lost on an engine's host: {NO_NETEM}. Or remove the loss")
 
-    def is_held(self, node: NodePlan) -> bool:
+    def is_held(self, node: TrainingNode) -> bool:
         """Whether a node needs a helper from the beginning."""
         return node.changeable or self.mechanisms.mechanism(node) != "none"
 
-    def set(self, node: NodePlan, number: int, container: str, *, stays: bool = False) -> Helper:
+    def set(self, node: TrainingNode, number: int, container: str, *, stays: bool = False) -> Helper:
         """Have the link of a running container set, now and in future; return the helper, which may be gone already.
 
         It `stays` in any case where the link will change. Raises InfrastructureError where the link cannot be set. The
@@ -135,7 +136,7 @@ class Links:
                     raise
         raise AssertionError("the last try answers or fails")
 
-    def _set(self, node: NodePlan, number: int, container: str, *, stays: bool) -> Helper:
+    def _set(self, node: TrainingNode, number: int, container: str, *, stays: bool) -> Helper:
         """Have the link of a running container set by one helper."""
         labels = self.site.labels_of_helper(node, number)
         name = f"{self.site.container_name(node)}-link-{secrets.token_hex(2)}"  # the last one may still exist

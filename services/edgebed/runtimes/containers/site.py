@@ -18,7 +18,7 @@ from typing import Any
 import docker
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import TrainingNode
 from edgebed.core.planned.hosts import EngineAddress
 from edgebed.emulation.resources import interface_of
 from edgebed.runtimes.containers.engine import explained
@@ -81,11 +81,11 @@ class Site:
     bridge: EngineNetwork | None = None
     """The network between a controller that is a process and its relay; None: it reaches its nodes without."""
 
-    def container_name(self, node: NodePlan) -> str:
+    def container_name(self, node: TrainingNode) -> str:
         """The name of a node's container, unique on this engine."""
         return f"{self.name}-{node.node}"
 
-    def labels_of(self, node: NodePlan, number: int) -> dict[str, str]:
+    def labels_of(self, node: TrainingNode, number: int) -> dict[str, str]:
         """Labels that identify a node's container; `number` counts the containers of its class from 1."""
         labels = self.labels | {
             f"{PREFIX}.node": node.node,
@@ -94,7 +94,7 @@ class Site:
         }
         return labels | self._composed(node.device_class, node.node, number)
 
-    def labels_of_helper(self, node: NodePlan, number: int) -> dict[str, str]:
+    def labels_of_helper(self, node: TrainingNode, number: int) -> dict[str, str]:
         """Labels that identify the helper that sets the node's link."""
         labels = self.labels | {f"{PREFIX}.link": node.node}
         return labels | self._composed(f"{node.device_class}-link", f"{node.node}-link", number)

@@ -10,7 +10,7 @@ TCP knows (emulation/tcp.py); it is asked every millisecond while a fault waits,
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from edgebed.core.plan import Point
+from edgebed.core.planned.fault import Point
 from edgebed.emulation.tcp import TcpProgress
 from edgebed.runtimes.live.data_endpoints import DataDealer
 from edgebed.wire.tensors import Buffer

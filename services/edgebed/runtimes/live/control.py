@@ -20,7 +20,7 @@ from typing import Annotated, Self
 import msgspec
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.roles.events import CommandReceived, CommandResult
 
 SOCKET = "control.sock"

@@ -21,7 +21,7 @@ from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.linux import allow_open_files
 from edgebed.core.patience import threads_a_core
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.emulation.outside.lookout import Outside
 from edgebed.emulation.outside.looks import Sight
 from edgebed.journal.checkpoints import CheckpointStore

@@ -19,7 +19,8 @@ import zmq
 
 from edgebed.core import records
 from edgebed.core.actions import LINK_ACTIONS
-from edgebed.core.plan import Injection, NodePlan, WorkerPlan
+from edgebed.core.plan import TrainingNode, WorkerPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.roles.events import (
     AtPoint,
     Await,
@@ -61,7 +62,7 @@ LOOKS = 4
 class LiveNode:
     """A node's shell. `run` returns when the heart or the controller says stop."""
 
-    plan: NodePlan
+    plan: TrainingNode
     heart: Heart
     life: Lifetime
     device: NodeDevice

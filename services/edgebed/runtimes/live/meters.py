@@ -19,7 +19,8 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.framing import MTU, burst_bytes, packet_bytes, wire_bytes
-from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.plan import TrainingNode
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
 from edgebed.emulation.netlink import LinkReader, Queue
@@ -102,7 +103,7 @@ class UsageMeter:
 
     def __init__(
         self,
-        plan: NodePlan,
+        plan: TrainingNode,
         device: NodeDevice,
         life: Lifetime,
         *,
@@ -340,7 +341,7 @@ class TransfersMeter:
 
     def __init__(
         self,
-        plan: NodePlan,
+        plan: TrainingNode,
         life: Lifetime,
         others: Mapping[str, LinkPlan],
         *,

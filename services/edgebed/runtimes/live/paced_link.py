@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.plan import TrainingNode
+from edgebed.core.planned.fault import Injection
 from edgebed.emulation.model.flows import Course, Flow, Flows
 from edgebed.emulation.model.link_model import LinkModel, later
 from edgebed.emulation.outage import Outage
@@ -29,7 +30,7 @@ ARRIVING_BYTES_MAX = 64 << 20  # some dozens of large models
 class PacedLink:
     """A link held by the shell. Times are those of the trial."""
 
-    def __init__(self, plan: NodePlan, passage: LinkModel | None = None, *, by_kernel: bool = False) -> None:
+    def __init__(self, plan: TrainingNode, passage: LinkModel | None = None, *, by_kernel: bool = False) -> None:
         """`passage`: what is held here from the beginning. `by_kernel`: the kernel does what faults do to the link."""
         self.plan = plan
         self.passage = passage

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.measures.task import TRAIN
-from edgebed.core.plan import NodePlan, WorkerPlan
+from edgebed.core.plan import TrainingNode, WorkerPlan
 from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint
 from edgebed.learning.beginning import Beginning
 from edgebed.learning.data_sets.examples import Examples
@@ -18,13 +18,13 @@ from edgebed.wire.tensors import encode_dense
 
 def payload_of(
     planned: PlannedTrial, checkpoints: CheckpointStore, beginning: Beginning
-) -> Callable[[NodePlan], NodeInputs]:
+) -> Callable[[TrainingNode], NodeInputs]:
     """Return a function for what each node is given: the server the latest model, others their part of the data.
 
     Nodes that compute with a model that has constants are given these, too.
     """
 
-    def payload(node: NodePlan) -> NodeInputs:
+    def payload(node: TrainingNode) -> NodeInputs:
         arrays: dict[str, NDArray[Any]]
         version = 0
         latest, backup = checkpoints.latest, None
@@ -58,7 +58,7 @@ def _evaluators(planned: PlannedTrial) -> dict[str, Examples]:
     return planned.measured if own is None else planned.measured | {TRAIN: own}
 
 
-def _workers(planned: PlannedTrial, node: NodePlan) -> dict[str, Examples]:
+def _workers(planned: PlannedTrial, node: TrainingNode) -> dict[str, Examples]:
     """The parts that any other node has: what it trains on, and what it measures a model of its own on."""
     parts = {TRAIN: planned.examples(node)}
     if isinstance(node, WorkerPlan) and node.by_client:

@@ -27,7 +27,8 @@ from edgebed.core.actions import ACTIONS
 from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import last_line, out_of_memory
-from edgebed.core.plan import Injection, NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.planned.fault import Injection
 from edgebed.core.records import Clock
 from edgebed.core.runtimes import Emulation
 from edgebed.emulation.caps import starting_cpus
@@ -53,7 +54,7 @@ class ProcessLauncher:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         log_folder: Path,
         forker: ForkServer,
         emulation: Emulation = "auto",
@@ -279,7 +280,7 @@ class ProcessLauncher:
         else:
             self._tell(Injected(number, no_op=ENDED))
 
-    def _cap(self, node: NodePlan, cpus: float | None) -> str:
+    def _cap(self, node: TrainingNode, cpus: float | None) -> str:
         """Cap a node's CPU from now on, or once it is built; None: as planned. Return why not, empty if it can be."""
         if self.cgroups is None:
             return "the kernel does not hold the server's CPU cap" if node.role == "server" else ""
@@ -297,7 +298,7 @@ class ProcessLauncher:
         self.injected.append(injected)
         os.eventfd_write(self.bell, 1)
 
-    def _environment(self, node: NodePlan, controller_address: str, secret: str) -> dict[str, Any]:
+    def _environment(self, node: TrainingNode, controller_address: str, secret: str) -> dict[str, Any]:
         """Fields of `NodeEnvironment` for a node."""
         home = self.namespaces.homes.get(node.node) if self.namespaces else None
         return {

@@ -3,7 +3,7 @@
 import numpy as np
 
 from edgebed.core import chance
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.emulation.model.cpu_quota import PERIOD_S, CpuQuota
 from edgebed.roles.events import Compute
 from edgebed.roles.server.due_models import room_for
@@ -17,7 +17,7 @@ from edgebed.runtimes.simulation.simulated_node import PendingResult
 class SimulatedDevices:
     """The nodes' speeds and caps, and their work under way."""
 
-    def __init__(self, plan: Plan, theta: np.ndarray, run_job: Run, processes: int) -> None:
+    def __init__(self, plan: TrainingPlan, theta: np.ndarray, run_job: Run, processes: int) -> None:
         """`theta` is a model of the trial; `run_job` does a node's job, here or in a forked process."""
         # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model;
         # children of the pool may hold both for cancelled work; others wait for the evaluator
@@ -38,7 +38,7 @@ class SimulatedDevices:
         due_s = self._done_s(plan, effect.job, now) + effect.pause_s + exchange_s
         return due_s, PendingResult(self.pool.submit(node, effect.job, due_s))
 
-    def _done_s(self, plan: NodePlan, job: Job, now: float) -> float:
+    def _done_s(self, plan: TrainingNode, job: Job, now: float) -> float:
         """As live: a node waits for its speed, and for a device's cap; a cap on this machine's core is the kernel's."""
         quota = self.quotas[plan.node]
         if plan.core:
@@ -47,5 +47,5 @@ class SimulatedDevices:
         return max(quota.done_s(now, work_s * min(1.0, plan.compute_speed)), now + work_s)
 
 
-def _phase_s(node: NodePlan) -> float:
+def _phase_s(node: TrainingNode) -> float:
     return -PERIOD_S * chance.uniform(node.seed, "CPU cap", node.node)

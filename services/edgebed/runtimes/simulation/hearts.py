@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.actions import ENDS_LIFE, FREEZES
-from edgebed.core.plan import NodePlan, Plan
+from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.roles.control.admission import NodeInputs
 from edgebed.roles.events import Append, Heart
@@ -22,14 +22,14 @@ from edgebed.wire.tensors import Buffer, cut
 class Hearts:
     """Builds hearts whose models lie in the arena, where every process sees them."""
 
-    def __init__(self, plan: Plan, checkpoints: CheckpointStore, arena: Arena) -> None:
+    def __init__(self, plan: TrainingPlan, checkpoints: CheckpointStore, arena: Arena) -> None:
         self.checkpoints = checkpoints
         self.arena = arena
         self.log_folder = FolderInMemory() if _may_lose_server(plan) else None
         """Folder of the server's log, which outlasts the server; None: nothing ends it before the trial."""
         self.log: ServerLog | None = None
 
-    def inputs(self, node: NodePlan) -> NodeInputs:
+    def inputs(self, node: TrainingNode) -> NodeInputs:
         """What a node is given, with the version of the server's first model, which no message has."""
         if node.role != "server":
             return NodeInputs()
@@ -70,7 +70,7 @@ class Hearts:
         return heart_of(configure, plan, server_start, snapshot, self.arena.copy)
 
 
-def _may_lose_server(plan: Plan) -> bool:
+def _may_lose_server(plan: TrainingPlan) -> bool:
     """Whether a fault may end a server that keeps a log; one that is frozen is ended by a policy of restarting."""
     server = plan.server
     ending = ENDS_LIFE | FREEZES if plan.on_failure == "restart" else ENDS_LIFE

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from edgebed.core.plan import Point
+from edgebed.core.planned.fault import Point
 from edgebed.emulation.model.flows import Course
 from edgebed.emulation.model.link_model import LinkModel
 from edgebed.emulation.outage import Outage

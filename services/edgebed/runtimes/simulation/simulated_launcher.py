@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from edgebed.core.actions import ACTIONS
 from edgebed.core.last_words import out_of_memory
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.roles.events import ApplyInjection, Event, Injected, NodeExited
 from edgebed.runtimes.simulation.devices import SimulatedDevices
 from edgebed.runtimes.simulation.fleet import Fleet

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from edgebed.core import records
-from edgebed.core.plan import Injection, Plan, Point
+from edgebed.core.plan import TrainingPlan
+from edgebed.core.planned.fault import Injection, Point
 from edgebed.emulation.model.flows import Flow
 from edgebed.emulation.model.link_model import link_model_of
 from edgebed.emulation.outage import Outage
@@ -41,7 +42,7 @@ class SimulatedNetwork:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         agenda: Agenda[SimulatedIncarnation],
         incarnations: Mapping[str, SimulatedIncarnation],
         journal: Callable[[str, records.Record], None],

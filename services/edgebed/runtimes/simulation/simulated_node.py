@@ -6,7 +6,8 @@ frozen ---> its events wait, and its work stands still ---> thawed
 
 from typing import Any
 
-from edgebed.core.plan import NodePlan, Point, WorkerPlan
+from edgebed.core.plan import TrainingNode, WorkerPlan
+from edgebed.core.planned.fault import Point
 from edgebed.roles.events import Await, Effect, Heart, Send
 from edgebed.runtimes.simulation.agenda import Agenda
 
@@ -27,7 +28,7 @@ class Up:
 class SimulatedIncarnation:
     """One incarnation of a node; the next is another object, so nothing of this one can reach it."""
 
-    def __init__(self, name: str, plan: NodePlan | None = None) -> None:
+    def __init__(self, name: str, plan: TrainingNode | None = None) -> None:
         """`plan`: None for the controller."""
         self.name = name
         self.plan = plan

@@ -27,7 +27,7 @@ from typing import Any
 
 from edgebed.core import records
 from edgebed.core.errors import EdgebedError, InfrastructureError, OwnCodeError
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.roles.control.admission import Admission
@@ -93,7 +93,7 @@ class Simulation:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: TrainingPlan,
         checkpoints: CheckpointStore,
         run_job: Run,
         processes: int,

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, ValidationInfo, WithJsonSchema
 
 from edgebed.core.actions import Action
-from edgebed.core.plan import FaultPlan, FaultStep, Trigger
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Trigger
 from edgebed.core.quantities import count_text
 from edgebed.scenario.faults.churn import ONLY_WORKERS
 from edgebed.scenario.faults.flap import SHORTEST_S

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, WithJsonSchema
 
 from edgebed.core import units
-from edgebed.core.plan import FaultPlan, FaultStep, Trigger
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Trigger
 from edgebed.core.quantities import count_text
 from edgebed.scenario.faults.settings.entry import FaultSection, step
 from edgebed.scenario.faults.settings.targets import Draw, Roster, Target, nodes_of, size_of

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from edgebed.core.plan import FaultStep
+from edgebed.core.planned.fault import FaultStep
 from edgebed.scenario.choices import CPUS_MAX, CPUS_MIN
 from edgebed.scenario.faults.settings.entry import ONLY_WATCHES, FaultSection, for_a_while
 from edgebed.scenario.faults.settings.targets import Target

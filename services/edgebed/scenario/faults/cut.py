@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from edgebed.core.plan import FaultStep
+from edgebed.core.planned.fault import FaultStep
 from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, for_a_while
 from edgebed.scenario.faults.settings.targets import Target
 from edgebed.scenario.faults.settings.triggers import Triggered

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from pydantic import AfterValidator, Field
 
 from edgebed.core import units
-from edgebed.core.plan import FaultStep
+from edgebed.core.planned.fault import FaultStep
 from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, step
 from edgebed.scenario.faults.settings.targets import Target
 from edgebed.scenario.faults.settings.triggers import Triggered

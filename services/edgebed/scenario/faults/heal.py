@@ -3,7 +3,7 @@
 from types import MappingProxyType
 from typing import ClassVar
 
-from edgebed.core.plan import FaultStep
+from edgebed.core.planned.fault import FaultStep
 from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, step
 from edgebed.scenario.faults.settings.targets import Target
 

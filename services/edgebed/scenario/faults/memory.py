@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 from typing import ClassVar
 
-from edgebed.core.plan import FaultStep
+from edgebed.core.planned.fault import FaultStep
 from edgebed.scenario.faults.settings.entry import ONLY_WATCHES, FaultSection, step
 from edgebed.scenario.faults.settings.targets import Group, Target
 from edgebed.scenario.faults.settings.triggers import Triggered

@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from edgebed.core.plan import FaultPlan, FaultStep
+from edgebed.core.planned.fault import FaultPlan, FaultStep
 from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, for_a_while
 from edgebed.scenario.faults.settings.targets import Draw, NamedTarget, Roster, nodes_of
 from edgebed.scenario.mistakes.problems import Problem, show

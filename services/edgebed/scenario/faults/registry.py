@@ -16,7 +16,7 @@ from pydantic import GetJsonSchemaHandler, SerializeAsAny, ValidationError
 from pydantic_core import CoreSchema
 
 from edgebed.core import chance, imports
-from edgebed.core.plan import FaultPlan
+from edgebed.core.planned.fault import FaultPlan
 from edgebed.core.units import format_duration
 from edgebed.scenario.faults.custom import OwnKind, own_kind
 from edgebed.scenario.faults.settings.entry import FaultSection

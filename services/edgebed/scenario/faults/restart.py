@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from edgebed.core.plan import FaultStep
+from edgebed.core.planned.fault import FaultStep
 from edgebed.scenario.faults.settings.entry import FaultSection, step
 from edgebed.scenario.faults.settings.targets import Target
 from edgebed.scenario.faults.settings.triggers import Triggered

@@ -14,7 +14,7 @@ from edgebed.algorithms.registry import applied_together, has_own_models
 from edgebed.core.actions import BRINGS_BACK, TAKES_AWAY, UNDOES
 from edgebed.core.measures.clients import WHOSE
 from edgebed.core.measures.trial import MEASURES, OF_TASK
-from edgebed.core.plan import FaultPlan
+from edgebed.core.planned.fault import FaultPlan
 from edgebed.core.units import format_duration
 from edgebed.scenario.faults.registry import name_of, plan_faults
 from edgebed.scenario.faults.settings.entry import FaultSection

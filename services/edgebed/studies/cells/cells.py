@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from edgebed.core.errors import ScenarioError
 from edgebed.core.package import SHIPPED
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.runtimes import Runtime
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.planning.planning import plan_trials
@@ -108,7 +108,7 @@ class CellSpecs:
         self.place = place
         self._scenarios: dict[Path, Scenario] = {}
         self._specs: dict[CellRun, CellSpec] = {}
-        self._plans: dict[CellRun, Plan] = {}
+        self._plans: dict[CellRun, TrainingPlan] = {}
         self._data: dict[str, DataSet] = {}
 
     def scenario(self, cell: str) -> Scenario:
@@ -147,7 +147,7 @@ class CellSpecs:
             settings=settings,
         )
 
-    def plans(self, runs: Iterable[CellRun]) -> dict[CellRun, Plan]:
+    def plans(self, runs: Iterable[CellRun]) -> dict[CellRun, TrainingPlan]:
         """The plan of each run's trial; those that differ in the variant alone are planned at once."""
         specs = {run: self.spec(run) for run in runs}
         groups: dict[tuple[Path, tuple[str, ...]], list[CellRun]] = {}

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.runtimes import Emulation, Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
@@ -41,7 +41,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     processes: int | None
     runs_dir: str
-    wanted: Plan | None = None
+    wanted: TrainingPlan | None = None
     """The plan of the one trial of a cell; None: nobody looks at what is there, and all trials are run."""
     resume: bool = False
     """Whether what is there counts."""
@@ -100,7 +100,7 @@ class JobRunner:
             done = JobResult(failure=str(error), exit_code=error.exit_code)
         return msgspec.structs.replace(done, took_s=time.monotonic() - began_s)
 
-    def _measure(self, job: Job, plan: Plan) -> JobResult:
+    def _measure(self, job: Job, plan: TrainingPlan) -> JobResult:
         """Run the trial of a cell, or resume one that is there if that counts."""
         there = self._found(job, plan) if job.resume else None
         if there and there.state == "completed":  # by another command, meanwhile
@@ -123,7 +123,7 @@ class JobRunner:
             exit_code=InfrastructureError.exit_code if failure else 0,
         )
 
-    def _found(self, job: Job, plan: Plan) -> FoundTrial | None:
+    def _found(self, job: Job, plan: TrainingPlan) -> FoundTrial | None:
         """The most useful trial with this plan."""
         latest_s = time.monotonic() + job.patience_s
         while True:
@@ -133,7 +133,7 @@ class JobRunner:
                 return best
             time.sleep(LOOK_EVERY_S)
 
-    def go_on(self, job: Job, found: FoundTrial, plan: Plan) -> Run | None:
+    def go_on(self, job: Job, found: FoundTrial, plan: TrainingPlan) -> Run | None:
         """The resumed run; None where that would be another trial than one that never broke off."""
         reason = "it was not begun for this trial alone"
         if found.run.read_manifest().get("trials") == [plan.trial]:

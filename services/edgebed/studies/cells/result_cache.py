@@ -14,7 +14,7 @@ import msgspec
 
 from edgebed.core.errors import EdgebedError
 from edgebed.core.measures.trial import MEASURES, OF_TASK, ServerMeasures, ShardMeasures
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
@@ -181,7 +181,7 @@ def _canonical(settings: dict[str, Any]) -> bytes:
     return msgspec.json.encode(settings, order="deterministic")
 
 
-def _own_code(plan: Plan) -> dict[str, str]:
+def _own_code(plan: TrainingPlan) -> dict[str, str]:
     return {Path(path).name: digest for path, digest in own_code([plan]).items()}
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from edgebed.core.errors import EdgebedError
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.planned.plan_file import dump_plan, load_plan
 from edgebed.core.reading import read_json
 from edgebed.core.runtimes import Runtime, is_virtual
@@ -79,13 +79,13 @@ class RunIndex:
         """Whether there is a run that may be of use, so that a plan is worth making."""
         return next(self._candidates(scenario, trial, seed, runtime), None) is not None
 
-    def find(self, plan: Plan, runtime: Runtime = SIMULATION) -> Iterator[FoundTrial]:
+    def find(self, plan: TrainingPlan, runtime: Runtime = SIMULATION) -> Iterator[FoundTrial]:
         """Trials with this plan, the newest first."""
         for run in self._candidates(plan.scenario, plan.trial, plan.seed, runtime):
             if is_planned(run, plan):
                 yield FoundTrial(run, run.trial(plan.trial), state_of(run, plan.trial))
 
-    def completed(self, plan: Plan, runtime: Runtime = SIMULATION) -> FoundTrial | None:
+    def completed(self, plan: TrainingPlan, runtime: Runtime = SIMULATION) -> FoundTrial | None:
         """The newest trial with this plan that ran to its end, whether it diverged or not."""
         return next((found for found in self.find(plan, runtime) if found.state == "completed"), None)
 
@@ -118,7 +118,7 @@ def state_of(run: RunFolder, trial: str) -> State:
     return "completed" if done else "broken off"
 
 
-def is_planned(run: RunFolder, plan: Plan) -> bool:
+def is_planned(run: RunFolder, plan: TrainingPlan) -> bool:
     """Whether a run's trial has the wanted plan.
 
     It has not where the run was resumed after faults: nodes that had died were there again.
@@ -138,7 +138,7 @@ def is_planned(run: RunFolder, plan: Plan) -> bool:
     return all(now.get(path, digest) == digest for path, digest in was.items())
 
 
-def _essence(plan: Plan, *, is_live: bool) -> Plan:
+def _essence(plan: TrainingPlan, *, is_live: bool) -> TrainingPlan:
     """The plan without what is only shown or expected, and without the folders in which modules were found.
 
     Of a live run also without what holds in virtual time alone: what exchanges and restarts take.

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import count_text, seconds_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.running.run import Options, ProgressLike, ReportWriter, require_runtime
@@ -166,7 +166,7 @@ class CellRunner:
                 took, to_go = seconds_text(result.took_s), pace.text(left, time.monotonic() - began_s)
                 self.tell(f"[{number}/{len(jobs)}] {run_text(run, specs[run])}, in {took}{to_go}")
 
-    def _job(self, run: CellRun, spec: CellSpec, plan: Plan) -> Job:
+    def _job(self, run: CellRun, spec: CellSpec, plan: TrainingPlan) -> Job:
         return Job(
             name=f"{run.cell}, seed {run.seed}",
             scenario=str(spec.scenario),

@@ -19,7 +19,7 @@ from edgebed.core.measures.measure import Family
 from edgebed.core.measures.measure import Measure as OfTrials
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import MEASURES, all_measures
-from edgebed.core.plan import Plan
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import UNMEASURED
 from edgebed.running.tables import table_html
 from edgebed.scenario.mistakes.problems import choose
@@ -287,7 +287,7 @@ def _result(
     )
 
 
-def _measure(plans: Sequence[Plan], headline: TaskMeasure, name: str | None, to: float) -> TaskMeasure:
+def _measure(plans: Sequence[TrainingPlan], headline: TaskMeasure, name: str | None, to: float) -> TaskMeasure:
     """The measure of which a value is named; ScenarioError where a task has none of that name, or no such value."""
     common = set.intersection(*({each.name for each in plan.measures} for plan in plans))
     known = {each.name: each for plan in plans for each in plan.measures if each.name in common}

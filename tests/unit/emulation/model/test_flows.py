@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from passing import Passed, Sent, one, passed
 
 from edgebed.core.framing import MTU, ack_share, burst_bytes, wire_bytes
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule
 from edgebed.emulation.model.fair_share import fair_rates

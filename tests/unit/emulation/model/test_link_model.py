@@ -14,7 +14,7 @@ from passing import Passed, Sent, one, passed
 from tasks import one_array
 
 from edgebed.core.framing import ACK_BYTES_A_SEGMENT, burst_bytes, num_segments, wire_bytes
-from edgebed.core.plan import Method, NodePlan, Part, Task, WorkerPlan
+from edgebed.core.plan import Method, Part, Task, TrainingNode, WorkerPlan
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.model.flows import Course
 from edgebed.emulation.model.link_model import LinkModel, link_model_of
@@ -24,7 +24,7 @@ PUSH_BYTES = 12_700
 MODEL_BYTES = 847_000
 
 
-def plan_of(link: LinkPlan, node: str = "edge-0", seed: int = 1) -> NodePlan:
+def plan_of(link: LinkPlan, node: str = "edge-0", seed: int = 1) -> TrainingNode:
     """A node with that link."""
     task = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
     part = Part(name="-")

@@ -6,7 +6,7 @@ import msgspec
 from node_plans import TASK, plan_of_role
 
 from edgebed.core import records
-from edgebed.core.plan import Plan, TensorLayout
+from edgebed.core.plan import TensorLayout, TrainingPlan
 from edgebed.core.planned.link import LinkPlan
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import TimedFault
@@ -27,7 +27,7 @@ def plan_of(server=None, **asked):
 
     workers = (node(name, "worker", **asked) for name in WORKERS)
     nodes = (node("server", "server", **(server or {})), node("evaluator", "evaluator"), *workers)
-    return Plan(scenario="s", trial="t", question="?", seed=1, nodes=nodes)
+    return TrainingPlan(scenario="s", trial="t", question="?", seed=1, nodes=nodes)
 
 
 def trial(runtime="process"):

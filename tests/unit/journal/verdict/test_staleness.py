@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edgebed.core import records
-from edgebed.core.plan import FaultPlan, FaultStep, Injection, Part, Trigger
+from edgebed.core.plan import Part
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.journal.accounts.seen_pushes import SeenPushes, WorkerPushes
 from edgebed.journal.verdict.fidelity import judge
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edgebed.core.plan import FaultPlan
+from edgebed.core.planned.fault import FaultPlan
 from edgebed.scenario.faults.registry import plan_faults, read_faults
 from edgebed.scenario.faults.settings.targets import Group, Roster
 

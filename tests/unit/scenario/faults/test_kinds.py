@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from edgebed.core.plan import FaultPlan, FaultStep, Injection, Trigger
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.planned.link import LinkChange
 from edgebed.core.units import format_duration
 from edgebed.scenario.faults.flap import SHORTEST_S

@@ -16,7 +16,7 @@ from typing import Protocol
 import zmq
 
 from edgebed.core import records
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.runtimes.live.clocks.estimate import Estimator, Exchange
 from edgebed.runtimes.live.clocks.steering import Steering
 from edgebed.runtimes.live.endpoint import DealerEndpoint

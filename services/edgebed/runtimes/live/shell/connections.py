@@ -10,7 +10,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from edgebed.core.plan import Injection, Point, WorkerPlan
+from edgebed.core.plan import WorkerPlan
+from edgebed.core.planned.fault import Injection, Point
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.roles.events import Connected, Disconnected, MessageReceived, Send
 from edgebed.runtimes import timestamps

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from edgebed.core.plan import NodePlan
+from edgebed.core.plan import TrainingNode
 from edgebed.emulation.resources import cgroup_usage
 from edgebed.roles.events import Compute
 from edgebed.roles.work import Job, JobRunner
@@ -24,7 +24,7 @@ class DeviceJobs:
     In CPU time: a cap holds back whatever else a node does as well. What a job waits for by itself takes none.
     """
 
-    def __init__(self, plan: NodePlan) -> None:
+    def __init__(self, plan: TrainingNode) -> None:
         self.plan = plan
         self.is_asked = plan.core is not None
         self.device_s = 0.0
@@ -57,7 +57,7 @@ class NodeDevice:
 
     def __init__(
         self,
-        plan: NodePlan,
+        plan: TrainingNode,
         runner: JobRunner | None = None,
         *,
         paces_cpus: bool = False,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from edgebed.core.plan import Injection
+from edgebed.core.planned.fault import Injection
 from edgebed.core.records import Appended
 from edgebed.runtimes.live.group_commit import GroupCommit
 from edgebed.runtimes.live.shell.lifetime import Lifetime

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from edgebed.core import records
-from edgebed.core.plan import Injection, NodePlan
+from edgebed.core.plan import TrainingNode
+from edgebed.core.planned.fault import Injection
 from edgebed.emulation.resources import InterfaceBytes
 from edgebed.emulation.tcp import IncomingCount
 from edgebed.roles.events import MessageReceived, Send
@@ -34,7 +35,7 @@ class Meter(Protocol):
 class Metering:
     """A node's counts and meters; what they say is journaled."""
 
-    plan: NodePlan
+    plan: TrainingNode
     reporter: Reporter
     life: Lifetime
     times: Times

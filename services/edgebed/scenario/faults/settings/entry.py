@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from edgebed.core.actions import Action
-from edgebed.core.plan import FaultPlan, FaultStep, Injection
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection
 from edgebed.core.planned.link import LinkChange
 from edgebed.scenario.faults.settings.targets import Draw, Group, Role, Roster, Target, groups_of, nodes_of
 from edgebed.scenario.faults.settings.triggers import Timed

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from edgebed.core import units
-from edgebed.core.plan import Point, Trigger
+from edgebed.core.planned.fault import Point, Trigger
 from edgebed.scenario.mistakes.problems import Problem
 from edgebed.scenario.section import Duration, DurationFromZero, Section
 

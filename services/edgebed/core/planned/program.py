@@ -1,0 +1,87 @@
+"""A program of the user's that runs on each node, as the plan knows it: edgebed gives it conditions, and no method."""
+
+from typing import ClassVar, Literal
+
+import msgspec
+
+from edgebed.core.bounds import Amount, Count, PositiveCount
+from edgebed.core.planned.link import LinkPlan
+from edgebed.core.planned.node import CommonPlan
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """What shows that a program is ready, the first of these that is met; without any it is once it runs."""
+
+    port: PositiveCount | None = None
+    """A TCP port that somebody listens on in the node's network namespace."""
+    log: str | None = None
+    """An expression that a line of its output matches."""
+    file: str | None = None
+    """A file in the program's working folder."""
+    after_s: Amount | None = None
+    """Time since it was started."""
+
+
+class OutputMeasure(msgspec.Struct, frozen=True, kw_only=True):
+    """A number that the program's output tells again and again."""
+
+    name: str
+    pattern: str
+    """An expression whose one group is the number; empty: the value of that name in lines that are JSON objects."""
+    of: str = ""
+    """The class, or node, whose output it is looked for in; empty: all."""
+
+
+class Ends(msgspec.Struct, frozen=True, kw_only=True):
+    """What the trial ends with."""
+
+    kind: Literal["all", "first", "class", "log"] = "all"
+    """All programs have ended; the first has; those of a class have; a line of output was seen."""
+    of: str = ""
+    """`class`: the class or node; `log`: the class or node whose output it is looked for in; empty: all."""
+    log: str = ""
+    """`log`: the expression that a line matches."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a program's container may use beside its caps."""
+
+    processes: PositiveCount = 1024
+    """Processes and threads at a time."""
+    scratch_bytes: PositiveCount = 256 << 20
+    """Bytes of its folder for temporary files, which is in memory."""
+
+
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What the programs of all nodes of a trial have in common."""
+
+    files: str = ""
+    """Folder of the user's that each node has a copy of, read-only, as its working folder; empty: none."""
+    build: str = ""
+    """Folder that the image is built from; empty: it is there."""
+    ends: Ends = Ends()
+    measures: tuple[OutputMeasure, ...] = ()
+    """What is measured, the headline first."""
+    limits: Limits = Limits()
+
+
+class ProgramPlan(CommonPlan, frozen=True, kw_only=True, tag="program"):
+    """The plan of a node that runs a program of the user's."""
+
+    role: ClassVar[Literal["program"]] = "program"
+    link: LinkPlan = LinkPlan()
+    changeable: bool = False
+    """Whether a fault cuts or changes the node's link."""
+    index: Count
+    """Its number in its class, from 0."""
+    rank: Count
+    """Its number among all nodes, from 0."""
+    run: tuple[str, ...]
+    """The command, word by word, with placeholders for what is known when the node starts."""
+    image: str = ""
+    """Image of its container; empty: the program runs on this machine, in a namespace."""
+    environment: dict[str, str] = msgspec.field(default_factory=dict)
+    """Variables beside those that edgebed sets, with placeholders."""
+    ready: Ready = Ready()
+    after: tuple[str, ...] = ()
+    """Classes whose nodes are to be ready before it is started."""
