@@ -13,9 +13,11 @@ from live_runs import pids_when_it_trains, run_live
 from pyroute2 import IPRoute
 from quick_runs import run as run_quickly
 from tampering import namespace_of
+from waiting import until
 from warm_command import WarmCommand
 
 from edgebed.core import records
+from edgebed.core.actions import ACTIONS
 from edgebed.emulation import means
 from edgebed.emulation.namespaces import inside
 from edgebed.journal.series import Series
@@ -197,6 +199,38 @@ def test_a_worker_that_is_stopped_and_an_mtu_that_is_changed_are_found(tmp_path:
         "the MTU of edge-0 was not as asked" in reason and "packets of 600 bytes, at first of 1,500" in reason
         for reason in fidelity.reasons
     )
+
+
+FAULTS = [
+    {"freeze": "edge-0", "at": "1s", "for": "4s"},
+    {"cut": "edge-1", "at": "1s", "for": "4s"},
+    {"kill": "edge-2", "at": "1s"},
+]
+HARMED = SCENARIO | {"fleet": {"edge": {"count": 3, "uplink": "10mbit", "waiting": "20ms"}}, "faults": FAULTS}
+
+
+@pytest.mark.usefixtures("root")
+def test_faults_that_have_no_effect_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A freeze and a kill by a signal that nobody minds, a link that somebody opens again; and the same as asked."""
+    well = fidelity_of(run_quickly(HARMED, runs_dir=tmp_path / "well", set=["stop.time=6s"], emulation="kernel"))
+    for action in ("freeze", "kill"):
+        monkeypatch.setitem(ACTIONS, action, ACTIONS[action]._replace(signal=signal.SIGWINCH))
+    with when_it_trains(tmp_path, open_again):
+        found = fidelity_of(run_quickly(HARMED, runs_dir=tmp_path, set=["stop.time=8s"], emulation="kernel"))
+
+    assert not [reason for reason in well.reasons if reason.startswith("faults")]
+    assert any(reason.startswith("faults: edge-0 was frozen, and ") for reason in found.reasons)
+    assert any(reason.startswith("faults: the link of edge-1 was cut, and ") for reason in found.reasons)
+    assert any(reason.startswith("faults: kill of edge-2 had no effect") for reason in found.reasons)
+
+
+def open_again(pids: Mapping[str, int]) -> None:
+    """Take what cuts a worker's uplink and downlink away, as soon as it is there."""
+    with inside(namespace_of(pids["edge-1"])), IPRoute() as ip:
+        for name in ("data", "edgebed-down"):
+            (index,) = ip.link_lookup(ifname=name)
+            until(lambda of=index: any(each.get("TCA_KIND") == "blackhole" for each in ip.get_qdiscs(of)), "the cut")
+            ip.tc("delete", "blackhole", index, parent=0xFFFFFFFF)
 
 
 def meddle(pids: Mapping[str, int]) -> None:

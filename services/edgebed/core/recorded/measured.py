@@ -222,6 +222,18 @@ class Seen(Record):
     """Looks until now that found its process stopped by a signal, or its cgroup frozen."""
     looks: Count = 0
     """Looks until now in all, where any found it stopped."""
+    frozen_s: Amount = 0.0
+    """Time of freezes, done as asked, in which looks tell the next three; what a freeze was at its ends is left out."""
+    frozen_cpu_s: Amount = 0.0
+    """CPU time that its cgroup had in `frozen_s`."""
+    frozen_looks: Count = 0
+    """Looks in that time."""
+    frozen_running: Count = 0
+    """Looks of these that found none of its processes stopped, and its cgroup not frozen."""
+    cut_s: Amount = 0.0
+    """Time of cuts of its link, done as asked, in which looks tell the next one."""
+    cut_bytes: Count = 0
+    """Bytes that came out of its link at the far end in `cut_s`."""
     differed: Count = 0
     """Looks until now, some five a second, that found something which edgebed had not set so, for a second or more."""
     differences: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from edgebed.core.recorded.measured import Seen, Usage
 from edgebed.core.recorded.record import Record
+from edgebed.core.records import Fault
 from edgebed.emulation.outside.looks import Look, Sight
 from edgebed.emulation.outside.tracks import Told, Track
 
@@ -108,6 +109,11 @@ class Outside:
             if isinstance(record, Usage) and node in self.tracks:
                 self.tracks[node].told(Told(incarnation, epoch_s + t, record.time_s))
                 self.lookout.look_at(node)
+
+    def done(self, fault: Fault, epoch_s: float) -> None:
+        """Note what was done to a node just now; `epoch_s` as in `told`."""
+        if fault.target in self.tracks and not fault.problem and not fault.no_op:
+            self.tracks[fault.target].effects.done(fault, epoch_s, time.monotonic())
 
     def take(self) -> Iterator[Seen]:
         """Yield what is to be journaled since the last call."""

@@ -17,6 +17,7 @@ import msgspec
 
 from edgebed.core.framing import MTU
 from edgebed.core.recorded.measured import Seen
+from edgebed.emulation.outside.effects import Effects
 from edgebed.emulation.outside.looks import Lasting, Look, Quota, periods_s
 
 LOOKS_MAX = 200
@@ -83,6 +84,8 @@ class Track:
     """Whole looks since training began."""
     stopped: int = 0
     """Whole looks that found the process stopped."""
+    effects: Effects = field(default_factory=Effects)
+    """What came of the node while it was frozen, or cut off."""
     journaled_s: float = 0.0
     """When something was journaled last."""
     journaled: tuple[str, ...] | None = None
@@ -94,6 +97,7 @@ class Track:
             self.looks.clear()
             self.waiting = self.base = None
         self.looks.append(look)
+        self.effects.add(look)
         if look.is_whole and self.began_s <= look.since_s <= self.ended_s:
             self._judge(look)
             self.last = look
@@ -126,7 +130,10 @@ class Track:
     def at_the_end(self, now: float) -> Iterator[Seen]:
         """Yield what is left to be journaled when nobody looks any more."""
         yield from self.seen(now)
-        if self.last and (self.stopped or self.journaled != tuple(self.lasting.differences.values())):
+        self.effects.close(min(now, self.ended_s))
+        if self.last and (
+            self.stopped or self.effects.counts or self.journaled != tuple(self.lasting.differences.values())
+        ):
             yield self._noted(self._alone(now), now)
 
     def _noted(self, seen: Seen, now: float) -> Seen:
@@ -165,6 +172,7 @@ class Track:
         look = self.last
         assert look is not None
         counted = {"above_s": round(self.above_s, 3)} if self.above_s else {}  # a default is not written
+        counted |= self.effects.counts
         counted |= {"stopped": self.stopped, "looks": self.whole} if self.stopped else {}
         for name, between in grown.items():
             stem, _, unit = name.rpartition("_")

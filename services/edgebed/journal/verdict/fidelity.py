@@ -25,6 +25,7 @@ from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.verdict.controller_rules import CONTROLLER_RULES, remade
+from edgebed.journal.verdict.effect_rules import EFFECT_RULES
 from edgebed.journal.verdict.evaluation_rules import EVALUATION_RULES
 from edgebed.journal.verdict.evidence import SHORT_S, TOO_SHORT, Evidence, claims_of, evidence_of, unobserved
 from edgebed.journal.verdict.fault_rules import FAULT_RULES
@@ -85,7 +86,7 @@ def judge(plan: TrainingPlan, series: Series) -> Fidelity | None:
     is_simulated = is_virtual(series.trial.runtime)
     rules = (*FAULT_RULES, *STALENESS_RULES, *EVALUATION_RULES, remade)
     if not is_simulated:
-        live = (*CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES, *SEEN_RULES, *STOP_RULES)
+        live = (*EFFECT_RULES, *CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES, *SEEN_RULES, *STOP_RULES)
         rules = (*rules, *live)
     findings = [finding for rule in rules for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
@@ -131,6 +132,7 @@ def _observed(plan: TrainingPlan, series: Series) -> Observed:
         frozen=frozen,
         went_on={name: presence.went_on(name, freezes) for name, freezes in frozen.items()},
         faults=series.faults,
+        survivors=presence.survivors(),
         missed=missed_faults(plan, series),
         skipped=skipped_text(plan, series),
         lost=tuple(node for node in losses if node.name not in watching),

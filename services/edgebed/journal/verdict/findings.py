@@ -84,6 +84,8 @@ class Observed:
     """Updates of each node that was frozen, of the server's all, that came while it was, but for one under way."""
     faults: tuple[TimedFault, ...] = ()
     """What was done to nodes on purpose."""
+    survivors: tuple[TimedFault, ...] = ()
+    """Kills after which the node was there as before."""
     missed: tuple[Missed, ...] = ()
     """Faults that were to be done, and were not, since training had ended."""
     skipped: str = ""

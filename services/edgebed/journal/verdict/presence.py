@@ -7,9 +7,9 @@ is known but that last part.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from edgebed.core.actions import BRINGS_BACK, ENDS_FREEZE, FREEZES, TAKES_AWAY
+from edgebed.core.actions import BRINGS_BACK, ENDS_FREEZE, FREEZES, KILLS, TAKES_AWAY
 from edgebed.journal.series import Series
-from edgebed.journal.series_faults import SERVER
+from edgebed.journal.series_faults import SERVER, TimedFault
 
 LOOK_S = 1.0
 """Seconds between two looks of a node at itself."""
@@ -21,6 +21,10 @@ ANEW = ("expected", "started", "joined")
 """States of a node that is built: the one that was there before is gone."""
 
 
+ENDS_S = 5.0
+"""Seconds after a kill in which the node's end is told: a busy engine takes some."""
+TOLD_BEFORE_S = 1.0
+"""Seconds by which the end may be told before the kill is."""
 UNDER_WAY_S = 0.5
 """Seconds after a freeze in which what came before it may still be handled."""
 THAWED_BY = {*ENDS_FREEZE, *ENDS, *ANEW}
@@ -110,6 +114,19 @@ class Presence:
                 found.append(Freeze(Span(min(since_s, until_s), until_s), is_reported=what in BRINGS_BACK))
                 since_s = None
         return tuple(found)
+
+    def survivors(self) -> tuple[TimedFault, ...]:
+        """Kills that were done, and after which nothing was heard of the node's end, though there was time for it."""
+
+        def ended(kill: TimedFault) -> bool:
+            later = [(t - kill.t, state) for t, state in self._states.get(kill.record.target, [])]
+            return any(
+                (state in ENDS and -TOLD_BEFORE_S <= t <= ENDS_S) or (state in ANEW and 0.0 < t <= ENDS_S)
+                for t, state in later
+            )
+
+        kills = (each for each in self.series.faults if each.was_done and each.record.action in KILLS)
+        return tuple(each for each in kills if each.t + ENDS_S < self.series.trained_s and not ended(each))
 
     def went_on(self, node: str, freezes: Iterable[Freeze]) -> int:
         """Updates that came of a node in these freezes, of the server's all, but for one each that was under way."""

@@ -9,6 +9,11 @@ from edgebed.core import records
 from edgebed.core.recorded.measured import first_of_each
 from edgebed.journal.folds import Fold, on
 
+ADDED = (
+    "above_s", "differed", "frozen_s", "frozen_cpu_s", "frozen_looks", "frozen_running", "cut_s", "cut_bytes",
+)  # fmt: skip
+"""Fields of `Seen` that each controller counts from its start."""
+
 
 class Watch(NamedTuple):
     """A node as one controller saw it, which counts over all of its incarnations."""
@@ -84,7 +89,6 @@ def _together(watches: Sequence[Watch]) -> records.Seen:
         lines[-1],
         above=lowest.above,
         cpus_above=lowest.cpus_above,
-        above_s=sum(line.above_s for line in lines),
-        differed=sum(line.differed for line in lines),
         differences=tuple(first_of_each(text for line in lines for text in line.differences).values()),
+        **{name: sum(getattr(line, name) for line in lines) for name in ADDED},
     )

@@ -492,10 +492,7 @@ class LiveController:
                     self.journal.sync()  # whoever goes on knows that training began, and which lives there were
                 self.endpoint.send(effect.to, effect.message, effect.frames)
             elif isinstance(effect, Journal):
-                if isinstance(effect.record, records.Ended):
-                    self._release()
-                    self._end_outside()
-                    self.failed = effect.record.reason if effect.record.outcome == "failed" else ""
+                self._note(effect.record)
                 self._journal(effect.record)
             elif isinstance(effect, ApplyInjection):
                 self._inject(effect)
@@ -505,6 +502,15 @@ class LiveController:
                 self.control.answer(effect)
             elif isinstance(effect, EndNode):
                 self.over = True
+
+    def _note(self, record: records.Record) -> None:
+        """Act on what the heart is about to journal: the trial ends, or something was done to a node."""
+        if isinstance(record, records.Ended):
+            self._release()
+            self._end_outside()
+            self.failed = record.reason if record.outcome == "failed" else ""
+        elif isinstance(record, records.Fault) and self.outside:
+            self.outside.done(record, self.heart.admission.epoch_ns * 1e-9)
 
     def _inject(self, effect: ApplyInjection) -> None:
         if effect.injection.action == "launch":

@@ -61,8 +61,7 @@ Key = tuple[str, str, str]
 EARLY_SHARE = 0.9
 """Share of the time that its bytes need below which a message came early."""
 BYTES_S_MAX = 0.05
-"""Seconds that a message's bytes may need if its time is to show the link's latency: the time for bytes is exact to
-some per cent only. `BYTES_A_LATENCY_MAX` is the alternative."""
+"""Seconds that a message's bytes may need, or `BYTES_A_LATENCY_MAX`, if its time is to show the link's latency."""
 BYTES_A_LATENCY_MAX = 10
 """Multiple of the link's latency that a message's bytes may need if its time is to show that latency."""
 CAPPED_SHARE = 0.9

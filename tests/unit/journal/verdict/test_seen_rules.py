@@ -6,6 +6,7 @@ import pytest
 
 from edgebed.core import records
 from edgebed.journal.series import Series
+from edgebed.journal.verdict.effect_rules import EFFECT_RULES
 from edgebed.journal.verdict.fidelity import _observed, judge
 from edgebed.journal.verdict.seen_rules import NOBODY, SEEN_RULES, unread
 from edgebed.journal.verdict.sightings import Sighting, Sightings
@@ -183,3 +184,52 @@ def test_a_line_is_joined_to_the_account_that_it_was_made_for():
     assert [watch.lasted_s for watch in (*second.watches, *other.watches)] == [3.1, 3.2]
     assert not first.watches
     assert Series.empty().seen == {}
+
+
+def effects(*lines, plan=CAPPED):
+    """Why a trial is degraded by what was seen while faults held."""
+    found = {line.name: (Sighting(line),) for line in lines}
+    trial = _observed(plan, dataclasses.replace(series_of(WELL, WELL), seen=found, finished_t=100.0))
+    return tuple(finding.text for rule in EFFECT_RULES for finding in rule(trial))
+
+
+def test_who_is_frozen_or_cut_off_and_goes_on_is_found_from_outside():
+    """By CPU time, by looks, by bytes; what is charged late, or was under way, is none."""
+    well = {"frozen_s": 10.0, "frozen_cpu_s": 0.1, "frozen_looks": 50, "frozen_running": 1, "cut_s": 9.0}
+    assert effects(seen(**well, cut_bytes=1_514)) == ()
+    assert effects(seen(frozen_s=10.0, frozen_cpu_s=2.5, frozen_looks=50, frozen_running=50)) == (
+        (
+            "faults: edge-0 was frozen, and used 2.5 s of CPU time in 10.0 s and was found running in 50 of 50 looks "
+            "all the same, as seen from outside; the freeze did not hold, or somebody ended it"
+        ),
+    )
+    assert effects(seen(frozen_s=1.0, frozen_looks=5, frozen_running=2))[0].startswith(
+        "faults: edge-0 was frozen, and was found running in 2 of 5 looks all the same"
+    )
+    assert effects(seen(cut_s=4.0, cut_bytes=9_000)) == (
+        (
+            "faults: the link of edge-0 was cut, and 9 kB came out of it all the same in 4.0 s, as seen from outside; "
+            "the cut did not hold, or there is another way"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "is_found"),
+    [
+        ([(31.0, "died")], False),
+        ([(29.5, "died")], False),
+        ([(32.0, "started")], False),
+        ([], True),
+        ([(45.0, "died")], True),
+        ([(26.0, "died"), (28.0, "running")], True),
+    ],
+)
+def test_a_kill_after_which_the_node_does_not_end_is_found(states, is_found):
+    """The end may be told a moment before the kill is, and some seconds after it."""
+    series = with_faults(series_of(WELL, WELL), done("kill", asked_t=30.0))
+    nodes = tuple((t, records.Node(name="edge-0", state=state)) for t, state in ((0.0, "running"), *states))
+    trial = _observed(CAPPED, dataclasses.replace(series, nodes=nodes, finished_t=100.0))
+    found = [finding.text for rule in EFFECT_RULES for finding in rule(trial)]
+
+    assert found == ["faults: kill of edge-0 had no effect: its process did not end"] * is_found
