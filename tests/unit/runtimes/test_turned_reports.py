@@ -391,7 +391,9 @@ def test_what_is_added_up_stays_countable_however_often_it_is_said(stage, kind):
         number = LARGEST * (turn % 2)
         least = {int: number, float: float(number), str: "edge-0"}
         fields = {field.name: least.get(plain(field.type), ()) for field in msgspec.structs.fields(kind)}
-        return kind(**fields | {name: value for name, value in (words | {"version": turn + 1}).items() if name in fields})
+        return kind(
+            **fields | {name: value for name, value in (words | {"version": turn + 1}).items() if name in fields}
+        )
 
     for node in owners[:2]:
         for first in range(0, 2200, 50):
