@@ -74,7 +74,7 @@ class Project:
         assert done.returncode == 0, done.stderr
 
     def down(self, *options: str) -> None:
-        """Take it away: nothing is left of it, but for empty networks where an old engine has miscounted and says so."""
+        """Take it away: nothing is left of it but empty networks in which an old engine has miscounted, and says so."""
         done = self.compose("down", *options)
         left = self.left()
         assert (done.returncode, left) == (0, []) or "has active endpoints" in done.stderr, done.stderr
