@@ -30,7 +30,7 @@ JsonSchema = dict[str, Any]
 REQUIRED = ("task", "method", "fleet", "stop")
 """Keys that a scenario without variants has to have; with variants, each of them may stand in the variants."""
 REQUIRED_OF_PROGRAMS = (KIND, "fleet")
-"""The same where programs of the user's run."""
+"""Keys that a scenario has to have whose nodes run programs of the user's."""
 
 LIMITS = {"exclusiveMinimum": "above", "minimum": "from", "exclusiveMaximum": "below", "maximum": "up to"}
 TYPES = {"integer": "whole number", "string": "text", "boolean": "true or false"}

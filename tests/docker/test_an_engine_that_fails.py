@@ -95,7 +95,7 @@ def test_what_the_engine_did_not_start_is_tried_again(engine, tmp_path, monkeypa
 
     assert trial.summary.updates == 40, trial.summary.reason
     assert set(trial.series.workers) == {"edge-0", "edge-1"}
-    assert engine.left() == []
+    assert engine.removable() == []
 
 
 def test_an_engine_that_goes_on_failing_ends_the_run_with_its_words(engine, tmp_path, monkeypatch) -> None:
@@ -106,4 +106,4 @@ def test_an_engine_that_goes_on_failing_ends_the_run_with_its_words(engine, tmp_
     ):
         run(SCENARIO, runtime="docker", runs_dir=tmp_path)
 
-    assert engine.left() == []
+    assert engine.removable() == []

@@ -54,7 +54,7 @@ def whole(run: Run) -> Replayed:
 def prometheus(runs: list[Run], whole: Replayed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """One that has them, and those of the second."""
     require_tools()
-    other = read_again(runs[1], (), 5.0)
+    other = read_again(runs[1], (), 5.0, now_s=whole.end_s + 5.0)
     assert whole.begin_s < other.begin_s < whole.end_s
     with showing(tmp_path_factory.mktemp("prometheus"), whole.store, other.store, lives()) as prometheus:
         yield prometheus

@@ -15,7 +15,6 @@ from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
 from edgebed.core.planned.clients import ByClient, together
 from edgebed.core.planned.device_core import REFERENCE, Core
 from edgebed.core.planned.fault import FaultPlan, Injection, PointTrigger
-from edgebed.core.planned.fault import FaultStep as FaultStep  # noqa: PLC0414 - kinds of one's own take it from here
 from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.planned.node import CommonPlan

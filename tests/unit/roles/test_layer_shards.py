@@ -109,7 +109,8 @@ RULES = {
 
 
 @pytest.mark.parametrize(
-    ("queue", "store"), [*(pytest.param(queue, "", marks=pytest.mark.slow) for queue in (1, 3)), (3, "store")]
+    ("queue", "store"),
+    [pytest.param(1, "", marks=pytest.mark.slow), pytest.param(3, "", marks=pytest.mark.soak), (3, "store")],
 )
 @pytest.mark.parametrize("name", [*list(RULES)[:-1], pytest.param("micro-batches", marks=pytest.mark.slow)])
 @settings(max_examples=settings.default.max_examples // 5)

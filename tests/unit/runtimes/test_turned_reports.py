@@ -384,18 +384,22 @@ def test_what_is_added_up_stays_countable_however_often_it_is_said(stage, kind):
     """The largest numbers, and nothing, by turns: also where what comes of them is of another type."""
     staged = stage("shards" if OWED[kind] <= OWED[records.Messages] else "updates")
     owners = [name for name, duty in staged.shell.permissions.duties.items() if duty in OWED[kind]]
+    words = {"socket": "data", "code": "late", "direction": "up", "message": "model", "every": 1, "below": ""}
+    words |= {"accuracy": 1.0, "base": 0, "staleness": 0, "incarnation": 1}
+
+    def record(turn):
+        number = LARGEST * (turn % 2)
+        least = {int: number, float: float(number), str: "edge-0"}
+        fields = {field.name: least.get(plain(field.type), ()) for field in msgspec.structs.fields(kind)}
+        return kind(
+            **fields | {name: value for name, value in (words | {"version": turn + 1}).items() if name in fields}
+        )
+
     for node in owners[:2]:
-        for turn in range(2200):
-            fields = {}
-            for field in msgspec.structs.fields(kind):
-                number = LARGEST * (turn % 2)
-                fields[field.name] = {int: number, float: float(number), str: "edge-0"}.get(plain(field.type), ())
-            words = {"socket": "data", "code": "late", "direction": "up", "message": "model", "every": 1, "below": ""}
-            words |= {"accuracy": 1.0, "version": turn + 1, "base": 0, "staleness": 0, "incarnation": 1}
-            fields |= {field: value for field, value in words.items() if field in fields}
-            if turn % 550 == 0:
+        for first in range(0, 2200, 50):
+            if first % 550 == 0:
                 staged.shell.budget.left.clear()
-            staged.report(node, kind(**fields))
+            staged.report(node, *map(record, range(first, first + 50)))
     staged.check()
 
 

@@ -31,7 +31,7 @@ class _Common(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _OfTraining(_Common, frozen=True, kw_only=True):
-    """The same of nodes that train."""
+    """Fields that all nodes of training have so, beside those."""
 
     task: Task
     method: Method

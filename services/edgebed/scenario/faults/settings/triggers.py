@@ -68,7 +68,7 @@ class Timed(Section):
     at_update: int | None = Field(default=None, ge=1)
     """Number of updates that the server has applied when the fault happens."""
     at_measure: MeasureReached | None = None
-    """Of programs: the measure whose value is reached when the fault happens, and the node or class that tells it, e.g.
+    """With programs: the measure whose value is reached when the fault happens, and the node or class that tells it:
     `{ step: 50, of: home-0 }`, or `{ loss: "<= 0.5" }` of any node."""
     every: Duration | None = None
     """With `at`: the fault is repeated, so long after the time before; each time draws its nodes anew."""
