@@ -297,3 +297,35 @@ def test_an_interrupted_trial_ends_in_order(tmp_path: Path) -> None:
     assert entries[-1][2] == records.Ended(outcome="interrupted", reason="the user ended the run")
     assert [record.signal for _, _, record in entries if isinstance(record, records.Exited)] == ["SIGTERM"] * 2
     assert leftovers() == []
+
+
+SCENARIO = """
+name: by-hand
+question: Does it do what the user asks for?
+program: { run: python -c 'import time; time.sleep(600)' }
+fleet: { home: { count: 2 } }
+on_failure: restart
+restart_delay: 100ms
+"""
+
+
+def test_programs_of_a_run_are_acted_on_by_hand(begin: Callable[..., "LiveRun"]) -> None:  # noqa: F821 # conftest.py's
+    """From another terminal: one is killed, and restarted by the policy; a cut is undone; then the run is ended."""
+    trial = begin(SCENARIO)
+    trial.has(lambda record: isinstance(record, records.Trial), "the trial begins")
+    assert trial.command("kill", "home-1")[0] == 0
+    trial.until(lambda: trial.states("home-1").count("running") == 2, "its next life")
+    assert trial.command("cut", "home")[0] == 0
+    assert trial.command("heal", "home")[0] == 0
+    assert trial.command("kill", "no-such-node")[0] == 2
+    trial.process.send_signal(signal.SIGINT)
+    trial.process.communicate(timeout=60)
+
+    done = [(record.name, record.action, record.target) for record in trial.all(records.Fault)]
+    assert done == [
+        ("by hand", "kill", "home-1"),
+        ("on_failure", "launch", "home-1"),
+        *(("by hand", action, f"home-{k}") for action in ("cut", "heal") for k in range(2)),
+    ]
+    assert trial.process.returncode == 130
+    assert leftovers() == []

@@ -173,12 +173,6 @@ def check_conditions(plans: Iterable[ProgramsPlan]) -> None:
     for plan in plans:
         if len(plan.nodes) > PORTS_MAX:
             raise ScenarioError(f"{plan.trial}: {len(plan.nodes)} nodes are too many: a bridge takes {PORTS_MAX}")
-        delayed = [node.node for node in plan.nodes if node.link.delayed or node.link.lossy]
-        if delayed and not mechanisms_of("process", "kernel").netem:
-            raise ScenarioError(
-                f"{plan.trial}: the link of {delayed[0]} is to delay or lose packets: {NO_NETEM}. Leave out latency, "
-                "jitter and loss, or run where the kernel has it"
-            )
 
 
 def _check_caps_of_faults(plan: Plan, emulation: Emulation) -> None:

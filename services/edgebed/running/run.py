@@ -161,6 +161,7 @@ def programs_checked(scenario: Scenario, options: Options) -> list[PlannedProgra
         raise ScenarioError(f"--runtime {options.runtime}: programs run in processes alone: --runtime process, as root")
     planned = plan_programs(scenario)
     check_conditions([trial.plan for trial in planned])
+    check_links(scenario, planned, options.runtime, options.emulation)
     return planned
 
 
@@ -340,9 +341,8 @@ def _run_trial(
         try:
             if isinstance(planned, PlannedPrograms):
                 return host.run_programs(planned.plan, folder, journal, show)
-            assert isinstance(planned, PlannedTraining)
-            assert beginning
-            host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
+            if isinstance(planned, PlannedTraining) and beginning:
+                host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
         except EdgebedError as error:
             with contextlib.suppress(EdgebedError):
                 if not folder.journal.stat().st_size:  # what the nodes were to run in has failed

@@ -5,12 +5,13 @@ import pytest
 from tasks import one_array
 
 from edgebed.core.errors import InfrastructureError, KernelLackError, ScenarioError, lacking
-from edgebed.core.plan import Method, Part, ServerPlan, Task, TrainingPlan, WorkerPlan
+from edgebed.core.plan import Method, Part, ProgramsPlan, ServerPlan, Task, TrainingPlan, WorkerPlan
 from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.planned.link import LinkChange, LinkPlan
+from edgebed.core.planned.program import Program, ProgramPlan
 from edgebed.emulation import means
 from edgebed.emulation.local import LocalMechanisms, local_mechanisms
-from edgebed.emulation.means import Mechanisms, check_mechanisms
+from edgebed.emulation.means import Mechanisms, check_conditions, check_mechanisms
 from edgebed.emulation.namespaces import PORTS_MAX
 
 SLOW = LinkPlan(uplink_bit_s=1_000_000)
@@ -294,3 +295,18 @@ def test_a_link_that_nothing_can_change_so_is_refused_its_change(held_by, link, 
 
     assert reason.startswith(words)
     assert bool(reason) == bool(words)
+
+
+@pytest.mark.parametrize("lacking", ["namespaces", "cgroups"])
+def test_programs_are_refused_where_nothing_holds_their_conditions(allowed, lacking):
+    """With what to do; no model of a link is in them."""
+    node = ProgramPlan(node="home-0", device_class="home", seed=1, index=0, rank=0, run=("true",))
+    plan = ProgramsPlan(scenario="-", trial="-", question="-", seed=1, nodes=(node,), program=Program())
+    allowed(**{lacking: NOT_ROOT})
+
+    with pytest.raises(ScenarioError, match=f"{NOT_ROOT}. Run as root of the machine, or in containers"):
+        check_conditions([plan])
+    allowed()
+    check_conditions([plan])
+    with pytest.raises(ScenarioError, match=f"{PORTS_MAX + 1} nodes are too many"):
+        check_conditions([msgspec.structs.replace(plan, nodes=(node,) * (PORTS_MAX + 1))])

@@ -55,6 +55,19 @@ def test_a_terminal_tells_how_far_each_class_is_and_what_happened_last():
     ]
 
 
+def test_of_programs_it_tells_what_they_measured_last():
+    """And no updates, and no rates, of which nothing is known."""
+    measured = {"loss": 0.25, "step": 40.0}
+    of_programs = status(
+        state="running", trains=False, headline=None, measured=measured, stop_updates=None, stop_time_s=60.0
+    )
+    first, second, *below = shown(of_programs, 100)
+
+    assert first.endswith("6 of 7 programs up")
+    assert second == "loss 0.25  step 40  12.3 s of 60 s"
+    assert below[0] == "home   4 nodes                         74.1 %  CPU 0.48 of 0.5"
+
+
 @pytest.mark.parametrize(
     ("width", "cells"),
     [

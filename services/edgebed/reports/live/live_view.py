@@ -58,15 +58,15 @@ def figures_of(status: TrialStatus, times: Times) -> dict[str, str]:
     if status.state == Phase.LAUNCHED.value:
         ready = f"{status.nodes_ready:,} of {count_text(status.nodes_expected, 'node')} ready"
         return {"updates": ready, "time": seconds_text(status.elapsed_s)}
+    limit = "" if status.stop_time_s is None else f" of {seconds_text(status.stop_time_s)}"
     if not status.trains:
         told = [f"{name} {number_text(value)}" for name, value in status.measured.items()]
         return {
             "updates": f"{status.nodes_up:,} of {count_text(status.nodes_expected, 'program')} up",
             **({"measured": ", ".join(told[:MEASURES_MAX])} if told else {}),
-            "time": seconds_text(status.elapsed_s),
+            "time": f"{seconds_text(status.elapsed_s)}{limit}",
         }
     target = "" if status.stop_updates is None else f" of {status.stop_updates:,}"
-    limit = "" if status.stop_time_s is None else f" of {seconds_text(status.stop_time_s)}"
     figures = {
         "updates": f"{status.updates:,}{target} updates",
         "rate": "" if status.updates_per_s is None else f"{number_text(status.updates_per_s)} {_unit(status)}",
