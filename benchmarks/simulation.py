@@ -27,7 +27,7 @@ from edgebed.learning.data_sets.split import split
 from edgebed.learning.models import registry as models
 from edgebed.learning.network import Network
 from edgebed.learning.objectives.classification import Classification
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.running.run import run_trials
 from edgebed.runtimes.hosting import TrialHost, runtime_of
 
@@ -133,7 +133,7 @@ def _memory_bytes() -> int:
     return sum(process.memory_full_info().pss for process in (this, *this.children(recursive=True)))
 
 
-def _plan(updates: int) -> PlannedTrial:
+def _plan(updates: int) -> PlannedTraining:
     data = images()
     few = data.replaced(test=data.test.take(slice(0, 20)))
     parts = split(data.train.targets[""], WORKERS, "iid", None, 1)
@@ -159,4 +159,4 @@ def _plan(updates: int) -> PlannedTrial:
         nodes=tuple(nodes),
         stop_updates=updates,
     )
-    return PlannedTrial(plan=plan, data=few, parts={f"edge-{i}": part for i, part in enumerate(parts)})
+    return PlannedTraining(plan=plan, data=few, parts={f"edge-{i}": part for i, part in enumerate(parts)})

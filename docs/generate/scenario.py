@@ -18,6 +18,7 @@ from edgebed.scenario.faults.settings.triggers import Triggered
 from edgebed.scenario.load import SWEEP
 from edgebed.scenario.methods import family_of, settings_schema
 from edgebed.scenario.names import NAME_PATTERN
+from edgebed.scenario.programs.trial import KIND, ProgramTrial
 from edgebed.scenario.schema import Header, TrialSection
 from edgebed.scenario.section import Section
 from edgebed.scenario.sweep_section import SweepSection
@@ -28,6 +29,8 @@ JsonSchema = dict[str, Any]
 
 REQUIRED = ("task", "method", "fleet", "stop")
 """Keys that a scenario without variants has to have; with variants, each of them may stand in the variants."""
+REQUIRED_OF_PROGRAMS = (KIND, "fleet")
+"""Keys that a scenario has to have whose nodes run programs of the user's."""
 
 LIMITS = {"exclusiveMinimum": "above", "minimum": "from", "exclusiveMaximum": "below", "maximum": "up to"}
 TYPES = {"integer": "whole number", "string": "text", "boolean": "true or false"}
@@ -36,11 +39,12 @@ TYPES = {"integer": "whole number", "string": "text", "boolean": "true or false"
 def json_schema() -> str:
     """Return the JSON schema of a scenario file, as text."""
     header = _schema_of(Header)
-    trial = _schema_of(TrialSection)
+    trial, program = _schema_of(TrialSection), _schema_of(ProgramTrial)
+    properties = _either(trial["properties"], program["properties"])
     variant = {
         "type": "object",
         "description": "Changes to the scenario, merged into it key by key.",
-        "properties": trial["properties"],
+        "properties": properties,
         "additionalProperties": False,
     }
     variants = {
@@ -55,19 +59,29 @@ def json_schema() -> str:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "edgebed scenario",
         "type": "object",
-        "properties": _lenient(header["properties"] | trial["properties"]) | {"variants": variants, SWEEP: sweep},
+        "properties": _lenient(header["properties"] | properties) | {"variants": variants, SWEEP: sweep},
         "additionalProperties": False,
         "required": ["name"],
         "if": {"not": {"required": ["variants"]}},
-        "then": {"required": list(REQUIRED)},
-        "$defs": _lenient(trial["$defs"] | {"Variant": variant, "SweepSection": section}),
+        "then": {"anyOf": [{"required": list(keys)} for keys in (REQUIRED, REQUIRED_OF_PROGRAMS)]},
+        "$defs": _lenient(trial["$defs"] | program["$defs"] | {"Variant": variant, "SweepSection": section}),
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
 
+def _either(trial: JsonSchema, program: JsonSchema) -> JsonSchema:
+    """Return the properties of both kinds of trials; a key that both have may have either's form."""
+    found = trial | {key: schema for key, schema in program.items() if key not in trial}
+    for key in trial.keys() & program.keys():
+        texts = {"description": trial[key]["description"]}
+        if trial[key] != program[key] | texts:
+            found[key] = {"anyOf": [trial[key], program[key]]} | texts
+    return found
+
+
 def markdown() -> str:
     """Return docs/scenario.md, as text."""
-    trial = _schema_of(TrialSection)
+    trial, program = _schema_of(TrialSection), _schema_of(ProgramTrial)
     definitions = trial["$defs"]
     every = definitions["Kill"]["properties"]
     common = {key: every[key] for key in (*Triggered.model_fields, "name")}
@@ -75,11 +89,16 @@ def markdown() -> str:
     def sections(*keys: str) -> str:
         return "\n".join(_section(key, _at(key, trial), definitions) for key in keys)
 
+    def program_sections(*keys: str) -> str:
+        found = "\n".join(_section(key, _at(key, program), program["$defs"]) for key in keys)
+        return found.replace("## ", "### ")
+
     return render(
         "scenario.md", units=units, link=link, framing=framing, trace=trace, csv_header=HEADER_FORM,
         file=_table(_schema_of(Header)["properties"] | trial["properties"], {"name", *REQUIRED}),
         sections=sections, section_table=_section_table, steps=_section_table(definitions["LinkStep"]),
         common=_table(common, ()), some=_section_table(definitions["Some"]), faults=_faults(definitions, common),
+        program=_table(program["properties"], set(REQUIRED_OF_PROGRAMS)), program_sections=program_sections,
         sweep=_schema_of(SweepSection), presets=_presets, parts=_parts(),
     )  # fmt: skip
 
@@ -208,7 +227,7 @@ def _type(schema: JsonSchema) -> str:
         key, value = next(iter(schema["properties"].items()))
         return f"{{{key}: {_type(value)}}}" if len(schema["properties"]) == 1 else "mapping"
     if kind == "array" and "maxItems" not in schema:
-        return "list, see below"
+        return "list of names" if schema["items"] == {"type": "string"} else "list, see below"
     if kind == "array":
         return f"[{', '.join([_type(schema['items'])] * schema['minItems'])}]"
     limits = [f" {words} {_yaml(schema[key])}" for key, words in LIMITS.items() if key in schema]

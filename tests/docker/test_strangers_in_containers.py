@@ -8,7 +8,7 @@ from strangers import SCENARIO, attack, check
 
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.planning.memory import container_bytes, needs_of
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.runtimes.containers.launcher import ContainerLauncher
 
 
@@ -18,7 +18,7 @@ class TellingContainers(Telling, ContainerLauncher):
     by_environment = True
 
     @classmethod
-    def of(cls, planned: PlannedTrial, folder: TrialFolder) -> "TellingContainers":
+    def of(cls, planned: PlannedTraining, folder: TrialFolder) -> "TellingContainers":
         """The launcher of a trial."""
         needs = needs_of(planned)
         memory_bytes = {node.node: container_bytes(node, needs[node.node]) for node in planned.plan.nodes}

@@ -14,7 +14,7 @@ from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.journal.series import Series
 from edgebed.learning.beginning import Beginning
-from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.planning import PlannedTraining, plan_trials
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.controller import Controller
 from edgebed.runtimes.live.authentication import Credentials
@@ -56,7 +56,7 @@ class TellingLauncher(Telling, ProcessLauncher):
     """Starts processes."""
 
     @classmethod
-    def of(cls, planned: PlannedTrial, folder: TrialFolder) -> "TellingLauncher":
+    def of(cls, planned: PlannedTraining, folder: TrialFolder) -> "TellingLauncher":
         """The launcher of a trial."""
         return cls(planned.plan, folder.logs, fork_server())
 

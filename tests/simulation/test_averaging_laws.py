@@ -14,7 +14,7 @@ from edgebed.algorithms.registry import buffer_mask
 from edgebed.learning import weights
 from edgebed.learning.inputs import prepared
 from edgebed.learning.models import registry as models
-from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.planning import PlannedTraining, plan_trials
 from edgebed.roles.worker import BatchOrder
 from edgebed.scenario.load import load_scenario
 
@@ -76,7 +76,7 @@ def test_one_local_step_over_all_examples_is_a_large_batch(tmp_path: Path) -> No
     assert np.abs(found["averaged"] - found["two-steps"]).max() > 1e-3
 
 
-def buffers_of(planned: PlannedTrial, worker: str, theta: NDArray[np.float32], steps: int) -> NDArray[np.float32]:
+def buffers_of(planned: PlannedTraining, worker: str, theta: NDArray[np.float32], steps: int) -> NDArray[np.float32]:
     """What modules keep beside parameters after a client's own steps, as torch itself does them."""
     plan = planned.plan.node(worker)
     model, part, order = models.build_for(plan.task), planned.parts[worker], BatchOrder(plan)

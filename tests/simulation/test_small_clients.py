@@ -12,7 +12,7 @@ from torch import nn
 from edgebed.core.plan import WorkerPlan
 from edgebed.learning import weights
 from edgebed.learning.models import registry as models
-from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.planning import PlannedTraining, plan_trials
 from edgebed.roles.worker import BatchOrder
 from edgebed.scenario.load import load_scenario
 
@@ -31,7 +31,7 @@ SCENARIO: dict[str, Any] = {
 }  # fmt: skip
 
 
-def averaged(planned: PlannedTrial, rounds: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+def averaged(planned: PlannedTraining, rounds: int) -> np.ndarray[Any, np.dtype[np.float32]]:
     """FedAvg as McMahan et al. have it, by torch alone: E epochs of ceil(n / B) steps, models weighted by n_k / n."""
     nodes = planned.plan.workers()
     task, total = nodes[0].task, sum(node.num_examples for node in nodes)
@@ -44,7 +44,7 @@ def averaged(planned: PlannedTrial, rounds: int) -> np.ndarray[Any, np.dtype[np.
     return theta
 
 
-def trained(planned: PlannedTrial, node: WorkerPlan, theta: Any, epoch: int) -> Any:
+def trained(planned: PlannedTraining, node: WorkerPlan, theta: Any, epoch: int) -> Any:
     """What a client's two epochs make of a model."""
     model = models.build_for(node.task)
     nn.utils.vector_to_parameters(torch.from_numpy(theta.copy()), model.parameters())

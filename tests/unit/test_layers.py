@@ -20,6 +20,7 @@ CIRCLES = (
     (
         "scenario.hosts",
         "scenario.mistakes.shard_problems",
+        "scenario.programs.trial",
         "scenario.roster",
         "scenario.schema",
     ),  # checks of what schema joins

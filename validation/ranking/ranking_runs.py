@@ -20,7 +20,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.package import fingerprint
 from edgebed.core.plan import TrainingPlan
 from edgebed.core.runtimes import Runtime, is_virtual
-from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.planning import PlannedTraining, plan_trials
 from edgebed.running.run import Options, ProgressLike, ReportWriter, plan_checked, require_runtime
 from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
@@ -101,7 +101,7 @@ class RankingRuns:
     def check(self) -> None:
         """Check that every scenario can be run live here; ScenarioError or InfrastructureError where one cannot."""
         options = Options(runtime=self.stated.runtime, emulation=self.stated.emulation, trace=False, force=False)
-        planned: list[PlannedTrial] = []
+        planned: list[PlannedTraining] = []
         for file in self.files.values():
             planned = plan_checked(load_scenario(file, ()), options)
         require_runtime(options, [trial.plan for trial in planned])

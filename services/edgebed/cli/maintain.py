@@ -12,7 +12,7 @@ from edgebed.core.errors import InfrastructureError, ScenarioError, unwritten
 from edgebed.core.quantities import count_text
 
 if TYPE_CHECKING:
-    from edgebed.planning.planning import PlannedTrial
+    from edgebed.planning.planning import PlannedTraining
     from edgebed.scenario.schema import Scenario
 
 ProfileOutput = Annotated[
@@ -241,7 +241,7 @@ def profile(
         _export(export, json=json)
     elif scenario is not None:
         loaded = _loaded(scenario, sets or ()).only(variants or ())
-        if any(trial.sharding for trial in loaded.trials.values()):
+        if any(trial.sharding for trial in loaded.training.values()):
             _profile_layers(loaded, scenario, output, json=json)
         else:
             _profile_gradients(loaded, scenario, output, json=json)
@@ -319,12 +319,12 @@ def _loaded(path: Path, sets: Sequence[str]) -> "Scenario":
         return load_scenario(path, (*sets, "shards.profile=null"))
 
 
-def _layerwise(scenario: "Scenario", path: Path) -> "list[PlannedTrial]":
+def _layerwise(scenario: "Scenario", path: Path) -> "list[PlannedTraining]":
     """The trials whose layers are measured, with any cuts; ScenarioError where their models differ."""
     from edgebed.planning.planning import plan_trials
 
     chosen = {}
-    for name, trial in scenario.trials.items():
+    for name, trial in scenario.training.items():
         if (section := trial.sharding) is not None:
             plain = section.model_copy(update={"profile": None, "cuts": "even"})
             chosen[name] = trial.model_copy(update={"shards": plain})
@@ -339,5 +339,5 @@ def _layerwise(scenario: "Scenario", path: Path) -> "list[PlannedTrial]":
     return trials
 
 
-def _optimizer(trial: "PlannedTrial") -> str:
+def _optimizer(trial: "PlannedTraining") -> str:
     return trial.plan.nodes[0].method.parts["optimizer"].name

@@ -157,12 +157,7 @@ def plan(
 ) -> None:
     """Show what a run would do: every node, its caps and its data, and the totals against this machine."""
     from edgebed.core.runtimes import TRAITS
-    from edgebed.emulation.means import check_mechanisms
-    from edgebed.planning.deadlines import check_deadlines
-    from edgebed.planning.link_warnings import check_links
-    from edgebed.planning.memory import check_caps
-    from edgebed.planning.planning import plan_trials
-    from edgebed.reports.plan.description import as_dict, describe_plan
+    from edgebed.reports.plan.described import as_dict, descriptions_of
     from edgebed.reports.plan.page import page_of
     from edgebed.scenario.hosts import require_use
     from edgebed.scenario.load import load_scenario
@@ -176,13 +171,7 @@ def plan(
             from edgebed.running.hosts import with_capacities  # loads the engine's client
 
             loaded = with_capacities(loaded)
-        planned = plan_trials(loaded)
-        check_mechanisms([trial.plan for trial in planned], runtime, emulation)
-        check_links(loaded, planned, runtime, emulation)
-        check_deadlines(loaded, [trial.plan for trial in planned], runtime)
-        if TRAITS[runtime].has_containers and not force:
-            check_caps(loaded, planned)
-        descriptions = [describe_plan(trial, runtime=runtime, emulation=emulation) for trial in planned]
+        descriptions = descriptions_of(loaded, runtime, emulation, force=force)
     page = page_of(loaded.name, loaded.question, descriptions)
     if output is not None:
         from edgebed.journal.run_folder import write_atomically

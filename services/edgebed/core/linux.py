@@ -1,9 +1,10 @@
-"""What Linux offers a process: namespaces, to end with one's parent, to come before others, to open many files."""
+"""What Linux offers a process: namespaces, mounts, to end with one's parent, to come before others, many open files."""
 
 import ctypes
 import os
 import resource
 import signal
+import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -12,7 +13,8 @@ from typing import TypeVar
 
 from edgebed.core.errors import InfrastructureError
 
-_CLONE_NEWNET = 0x4000_0000  # linux/sched.h
+_CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWNET = 0x2_0000, 0x400_0000, 0x4000_0000  # linux/sched.h
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1, 0x20, 0x1000, 0x4000, 0x4_0000  # linux/mount.h
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 _NICE_FIRST = -10
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -31,6 +33,25 @@ def enter_network_namespace(descriptor: int) -> None:
     """Move the calling thread alone into an open network namespace. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     _check(libc.setns(descriptor, _CLONE_NEWNET))
+
+
+def enter_new_mount_namespace(hostname: str) -> None:
+    """Give this process mounts that nobody else sees, those there are now to begin with, and a hostname of its own.
+
+    Raises OSError, e.g. without the right.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    _check(libc.unshare(_CLONE_NEWNS | _CLONE_NEWUTS))
+    _check(libc.mount(None, b"/", None, ctypes.c_ulong(_MS_REC | _MS_PRIVATE), None))
+    socket.sethostname(hostname)
+
+
+def bind_mount(source: str, target: str, *, read_only: bool = False) -> None:
+    """Mount a file or folder over another, or over itself, in this process's mounts. Raises OSError."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    flags = [_MS_BIND | _MS_REC, _MS_BIND | _MS_REMOUNT | _MS_RDONLY]  # the kernel takes `read only` in a second step
+    for each in flags[: 1 + read_only]:
+        _check(libc.mount(os.fsencode(source), os.fsencode(target), None, ctypes.c_ulong(each), None))
 
 
 def monotonic_clock() -> str:

@@ -404,8 +404,8 @@ Role = Literal["server", "worker", "evaluator", "store", "modules"]
 """Roles of nodes; `store` and `modules` serve shards."""
 
 
-OnFailure = Literal["ignore", "restart", "stop"]
-"""What is done when a node has died, or does not answer."""
+OnFailure = Literal["ignore", "restart", "restart-all", "stop"]
+"""What is done when a node has died, or does not answer; all are restarted together of programs alone."""
 
 
 Security = Literal["plain", "curve"]
@@ -530,7 +530,9 @@ class ProgramsPlan(Plan, frozen=True, kw_only=True):
 
     program: Program
     nodes: tuple[ProgramPlan, ...]
-    """The nodes in order of class and index."""
+    """The nodes in order of class and index, which is that of their ranks."""
+    silence_s: PositiveAmount = 60.0
+    """How long after a death that a fault brought others that nobody planned are its consequence."""
 
 
 Named = TypeVar("Named", bound=CommonPlan)

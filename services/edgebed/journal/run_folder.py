@@ -28,7 +28,7 @@ import msgspec
 from edgebed.core.disk import make_folder, replacing, sync_folder
 from edgebed.core.errors import EdgebedError, InfrastructureError, ScenarioError, unwritten
 from edgebed.core.host import facts
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan, ProgramsPlan, TrainingPlan
 from edgebed.core.planned.plan_file import dump_plan, load_plan
 from edgebed.core.reading import read_json
 
@@ -104,7 +104,7 @@ class TrialFolder:
         self.latest_checkpoint = self.checkpoints / "latest.npz"
         self.final_checkpoint = self.checkpoints / "final.npz"
 
-    def make(self, plan: TrainingPlan) -> None:
+    def make(self, plan: Plan) -> None:
         """Make the folders and write the plan; InfrastructureError when that is impossible."""
         with _naming(self.path):
             make_folder(self.logs)
@@ -112,6 +112,13 @@ class TrialFolder:
         write_atomically(self.plan, dump_plan(plan))
 
     def read_plan(self) -> TrainingPlan:
+        """The plan of a trial that trains; EdgebedError as of `read_any_plan`, and where its nodes run programs."""
+        plan = self.read_any_plan()
+        if isinstance(plan, ProgramsPlan):
+            raise EdgebedError(f"{self.plan}: its nodes run programs of your own, and this is for trials that train")
+        return plan
+
+    def read_any_plan(self) -> TrainingPlan | ProgramsPlan:
         """The trial's plan; EdgebedError where the file is missing or broken, or its plan of another form."""
         written = read_json(self.plan, dict[str, Any], "a plan")
         try:

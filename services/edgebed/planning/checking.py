@@ -76,20 +76,37 @@ def _check(path: Path, sets: Sequence[str], hosts: Path | None) -> FileCheck:
     try:
         scenario = load_scenario(path, sets, hosts=hosts)
         found = {name: tuple(warnings) for name, warnings in scenario.warnings.items()}
-        absent = tuple(dict.fromkeys(trial.task.data.name for trial in scenario.trials.values()))
-        absent = tuple(name for name in absent if not is_here(name))
-        here = {name: trial for name, trial in scenario.trials.items() if trial.task.data.name not in absent}
-        if here:
-            from edgebed.planning.deadlines import check_deadlines
-            from edgebed.planning.planning import plan_trials  # loads torch; a mistake is reported without it
+        absent: tuple[str, ...] = ()
+        if scenario.runs_programs:
+            from edgebed.planning.program_plans import plan_programs
 
-            planned = plan_trials(scenario.model_copy(update={"trials": here}))
-            found |= {trial.plan.trial: trial.warnings for trial in planned}
-            check_deadlines(scenario, [trial.plan for trial in planned], "simulation")
+            plan_programs(scenario)
+        else:
+            absent = _absent(scenario)
+            found |= _planned(scenario, absent)
     except ScenarioError as error:
         return FileCheck(scenario=str(path), valid=False, located=error.located)
     warnings = tuple(_warnings(scenario, found))
     return FileCheck(scenario=str(path), valid=None if absent else True, warnings=warnings, absent=absent)
+
+
+def _absent(scenario: Scenario) -> tuple[str, ...]:
+    """The data sets of a scenario's tasks that are not here."""
+    names = dict.fromkeys(trial.task.data.name for trial in scenario.training.values())
+    return tuple(name for name in names if not is_here(name))
+
+
+def _planned(scenario: Scenario, absent: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The warnings of the trials whose data is here, which are planned."""
+    here = {name: trial for name, trial in scenario.training.items() if trial.task.data.name not in absent}
+    if not here:
+        return {}
+    from edgebed.planning.deadlines import check_deadlines
+    from edgebed.planning.planning import plan_trials  # loads torch; a mistake is reported without it
+
+    planned = plan_trials(scenario.model_copy(update={"trials": here}))
+    check_deadlines(scenario, [trial.plan for trial in planned], "simulation")
+    return {trial.plan.trial: trial.warnings for trial in planned}
 
 
 def _warnings(scenario: Scenario, found: Mapping[str, Sequence[str]]) -> list[str]:

@@ -188,7 +188,7 @@ def _with_silence(node: TrainingNode, silence_s: float, stall_s: float) -> Train
 
 def _too_short(scenario: Scenario, plan: TrainingPlan, runtime: Runtime) -> Iterator[LocatedProblem]:
     """The deadlines of a trial that are shorter than what they are about, each with the class that shows it."""
-    given = scenario.trials[plan.trial].deadlines
+    given = scenario.training[plan.trial].deadlines
     if not plan.pushes or not (given.silence or given.stall):
         return
     sizes, is_virtual = sizes_of(plan), TRAITS[runtime].is_virtual

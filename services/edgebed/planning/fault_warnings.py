@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from edgebed.core.actions import ACTIONS, BRINGS_BACK, ENDS_LIFE, FREEZES, TAKES_AWAY
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan, TrainingPlan
 from edgebed.core.planned.fault import FaultPlan, FaultStep
 from edgebed.core.quantities import all_text, count_text
 from edgebed.core.runtimes import Emulation, Runtime
@@ -15,7 +15,7 @@ from edgebed.emulation.means import lacks_caps
 
 def fault_warnings(plan: TrainingPlan) -> Iterator[str]:
     """A sentence for each thing about faults that may surprise, whatever the runtime."""
-    yield from _overlapping(plan)
+    yield from overlapping(plan)
     yield from _server_gone(plan)
     yield from _workers_gone(plan)
     yield from _before_checkpoint(plan)
@@ -38,7 +38,7 @@ class _Span(NamedTuple):
     node: str
 
 
-def _overlapping(plan: TrainingPlan) -> Iterator[str]:
+def overlapping(plan: Plan) -> Iterator[str]:
     """Warnings about two entries that set the same thing: the end of the first ends the second as well."""
     for action, what in ((action, traits.sets) for action, traits in ACTIONS.items() if traits.sets):
         spans: dict[str, list[_Span]] = {}

@@ -6,8 +6,8 @@ from typing import Literal
 from edgebed.core import quantities
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.framing import ACK_SHARE
-from edgebed.core.plan import TrainingNode, TrainingPlan
-from edgebed.core.planned.link import LinkPlan, asked
+from edgebed.core.plan import NodePlan, Plan, ProgramsPlan, TrainingPlan
+from edgebed.core.planned.link import Kind, LinkPlan, asked
 from edgebed.core.quantities import number_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.emulation.conditions import LinkSchedule, LinkState
@@ -19,8 +19,9 @@ from edgebed.emulation.means import (
     place_of,
     why_no_namespaces,
 )
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planned import PlannedTrial
 from edgebed.scenario.faults.link import LinkFault
+from edgebed.scenario.faults.settings.targets import OF_CLASSES
 from edgebed.scenario.schema import Scenario
 
 CHANGE_S = 0.00085
@@ -34,14 +35,26 @@ Direction = Literal["uplink", "downlink"]
 def check_links(
     scenario: Scenario, trials: Sequence[PlannedTrial], runtime: Runtime, emulation: Emulation = "auto"
 ) -> None:
-    """Refuse every loss that nothing here can make, each where it was written.
+    """Refuse every loss that nothing here can make, and latency of programs, each where it was written.
 
     InfrastructureError where the kernel lacks what that takes, else ScenarioError.
     """
-    lossy = [(planned.plan.trial, path) for planned in trials for path in _loss_paths(scenario, planned.plan)]
-    if not lossy:
+    lossy = [(planned.plan.trial, path) for planned in trials for path in _paths(scenario, planned.plan, "packets")]
+    late = [
+        (planned.plan.trial, path)
+        for planned in trials
+        if isinstance(planned.plan, ProgramsPlan)
+        for path in _paths(scenario, planned.plan, "delay")
+    ]
+    if not (lossy or late):
         return
     mechanisms = mechanisms_of(runtime, emulation)
+    if late and mechanisms.netem is False:
+        lack = f"latency cannot be made here: {NO_NETEM}, and nothing else delays what programs send. Or leave it out"
+        places = dict.fromkeys(scenario.place(*each) for each in late)
+        raise InfrastructureError("\n".join(str(place.problem(lack)) for place in places))
+    if not lossy:
+        return
     lack = why_no_namespaces() if TRAITS[runtime].has_local_processes and _is_lacking(emulation) else ""
     if (reason := loss_refusal(mechanisms, lack)) is None:
         return
@@ -73,27 +86,32 @@ def loss_refusal(mechanisms: Mechanisms, lack: str = "") -> str | None:
     )
 
 
-def _loss_paths(scenario: Scenario, plan: TrainingPlan) -> Iterator[str]:
-    """The keys that make a link lossy."""
+def _paths(scenario: Scenario, plan: Plan, kind: Kind) -> Iterator[str]:
+    """The keys by which a link loses packets, or delays them."""
     for node in plan.nodes:
-        if node.link.lossy:
-            section = node.role if node.role != "worker" else f"fleet.{node.device_class}"
-            yield f"{section}.{next(iter(asked('packets', node.link)), 'link_steps')}"
+        if node.link.asks(kind):
+            section = f"fleet.{node.device_class}" if node.role in OF_CLASSES else node.role
+            yield f"{section}.{next(iter(asked(kind, node.link)), 'link_steps')}"
     for k, entry in enumerate(scenario.trials[plan.trial].faults):
         if isinstance(entry, LinkFault):
-            yield from (f"faults.{k}.{key}" for key in asked("packets", entry.change()))
+            yield from (f"faults.{k}.{key}" for key in asked(kind, entry.change()))
 
 
 def link_warnings(plan: TrainingPlan) -> Iterator[str]:
     """A sentence for each thing about links that may surprise."""
     for node in {node.device_class: node for node in plan.nodes}.values():
-        yield from _acknowledgement_warnings(node)
-        yield from _loss_warnings(node)
+        yield from node_warnings(node)
     yield from _bottleneck(plan, "uplink", "downlink", "push")
     yield from _bottleneck(plan, "downlink", "uplink", "pull")
 
 
-def pace_warnings(plan: TrainingPlan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
+def node_warnings(node: NodePlan) -> Iterator[str]:
+    """A sentence for each thing about the link of a node, and of all of its class, that may surprise."""
+    yield from _acknowledgement_warnings(node)
+    yield from _loss_warnings(node)
+
+
+def pace_warnings(plan: Plan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
     """Warnings about links that change so often that changing them takes much of the machine's time."""
     changes_a_second = sum(len(node.link.changes) / node.link.period_s for node in plan.nodes if node.link.period_s)
     cores = changes_a_second * CHANGE_S
@@ -121,7 +139,7 @@ def rate_of(now: LinkState, direction: Direction) -> int | None:
     return now.uplink_bit_s if direction == "uplink" else now.downlink_bit_s
 
 
-def _acknowledgement_warnings(node: TrainingNode) -> Iterator[str]:
+def _acknowledgement_warnings(node: NodePlan) -> Iterator[str]:
     """A warning where an uplink is too slow to acknowledge what the downlink could bring at its worst moment."""
     too_slow = [
         (now.uplink_bit_s / now.downlink_bit_s, now.uplink_bit_s, now.downlink_bit_s)
@@ -136,7 +154,7 @@ def _acknowledgement_warnings(node: TrainingNode) -> Iterator[str]:
         )
 
 
-def _loss_warnings(node: TrainingNode) -> Iterator[str]:
+def _loss_warnings(node: NodePlan) -> Iterator[str]:
     """A warning where a link loses packets and has no rate: what TCP hands over at once is lost at once."""
     directions: tuple[Direction, ...] = ("uplink", "downlink")
     for direction in directions:
@@ -158,6 +176,6 @@ def _bottleneck(plan: TrainingPlan, theirs: Direction, servers: Direction, what:
         )
 
 
-def _highest(node: TrainingNode, direction: Direction) -> int:
+def _highest(node: NodePlan, direction: Direction) -> int:
     """The highest rate that a link ever has, in bit/s; 0 where it is not limited."""
     return max(rate_of(now, direction) or 0 for now in moments(node.link))

@@ -25,7 +25,7 @@ from edgebed.core.units import format_memory
 from edgebed.learning.allocator import EVALUATION_CHUNK, MMAP_THRESHOLD_BYTES
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.models.examined import Footprint, constant_bytes, footprint
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.planning.shard_memory import CONSTANT_COPIES, MIB, TORCH_BYTES, examples_bytes
 from edgebed.roles.server.due_models import room_for
 from edgebed.scenario.schema import Scenario
@@ -95,7 +95,7 @@ def mib_text(size: int) -> str:
     return f"{math.ceil(size / MIB)}MiB"
 
 
-def needs_of(planned: PlannedTrial) -> dict[str, Need]:
+def needs_of(planned: PlannedTraining) -> dict[str, Need]:
     """What each node of a trial needs, by the node's name."""
     task = planned.plan.nodes[0].task
     found, constants = footprint(task), constant_bytes(task)
@@ -242,7 +242,7 @@ def tight_text(node: TrainingNode, need: Need) -> str:
     return f"{cap} is below the {mib_text(need.bytes)} that {who} of this task needs ({need})"
 
 
-def tight_forked(planned: PlannedTrial) -> Iterator[str]:
+def tight_forked(planned: PlannedTraining) -> Iterator[str]:
     """Sentences on memory caps that are too low for processes, which share what the first of them has loaded."""
     needs = {
         name: Need({part: FORKED_BYTES if part == "torch" else size for part, size in need.parts.items()})
@@ -252,7 +252,7 @@ def tight_forked(planned: PlannedTrial) -> Iterator[str]:
         yield f"memory cap of {node.device_class}: {tight_text(node, need)}; the kernel may kill it."
 
 
-def check_caps(scenario: Scenario, trials: Sequence[PlannedTrial], *, force: bool = False) -> None:
+def check_caps(scenario: Scenario, trials: Sequence[PlannedTraining], *, force: bool = False) -> None:
     """ScenarioError with every memory cap that cannot hold its node, each where it was written; a warning if forced."""
     tight: dict[Location, tuple[int, str]] = {}
     for planned in trials:

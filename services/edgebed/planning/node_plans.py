@@ -29,9 +29,10 @@ from edgebed.learning.objectives.objective import Objective
 from edgebed.learning.objectives.registry import objective_of_task
 from edgebed.planning.by_client import ClientParts
 from edgebed.planning.sharding import Sharding
+from edgebed.scenario.devices.caps import class_nodes
 from edgebed.scenario.hosts import place
 from edgebed.scenario.links import link_of
-from edgebed.scenario.schema import TrialSection, class_workers
+from edgebed.scenario.schema import TrialSection
 
 SERVER = "server"
 EVALUATOR = "evaluator"
@@ -63,7 +64,7 @@ class NodePlanning:
         workers = [
             self.worker(node, name)
             for name, device_class in self.trial.fleet.items()
-            for node in class_workers(name, device_class)
+            for node in class_nodes(name, device_class.count)
             if node in self.parts
         ]
         return (self.server(), self.evaluator(), *serving, *workers)

@@ -31,7 +31,6 @@ from edgebed.core.plan import (
 from edgebed.core.planned.clients import ByClient
 from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.planned.fault import FaultPlan
-from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text, first_text
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
@@ -46,15 +45,17 @@ from edgebed.planning.division import Division, divide, hold_out, used_of
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
 from edgebed.planning.partition import LayerPartition
+from edgebed.planning.placement import check_hosts, host_plans
+from edgebed.planning.planned import PlannedTrial
 from edgebed.planning.shard_memory import own_bytes
 from edgebed.planning.sharding import Sharding, shard
 from edgebed.roles.part_trials import try_parts
 from edgebed.scenario.choices import HeldOut
+from edgebed.scenario.devices.caps import class_nodes
 from edgebed.scenario.faults.custom import OwnKind
 from edgebed.scenario.faults.registry import plan_faults
-from edgebed.scenario.hosts import overfull
 from edgebed.scenario.parts import write_part
-from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, TrialSection, class_workers
+from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, TrialSection
 from edgebed.wire.tensors import MAX_BYTES
 
 _LayoutKey = tuple[str, tuple[ArrayForm, ...], int, tuple[tuple[str, int], ...]]
@@ -62,8 +63,8 @@ SIZES = tuple(f"task.{name}" for name in MODEL_SIZES)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class PlannedTrial:
-    """A plan and the data it cuts."""
+class PlannedTraining(PlannedTrial):
+    """The plan of a trial that trains, and the data it cuts."""
 
     plan: TrainingPlan
     data: DataSet
@@ -82,8 +83,6 @@ class PlannedTrial:
     """Clients that are too small for a validation part, and keep their examples for training."""
     partition: LayerPartition | None = None
     """How the model is cut, and the costs of that; None where each worker has the whole model."""
-    warnings: tuple[str, ...] = ()
-    """What the scenario asks for and options have made impossible (contradictions.py)."""
 
     @property
     def measured(self) -> dict[str, Examples]:
@@ -109,7 +108,7 @@ class PlannedTrial:
 
 def plan_trials(
     scenario: Scenario, *, trace: bool = False, loaded: dict[str, DataSet] | None = None
-) -> list[PlannedTrial]:
+) -> list[PlannedTraining]:
     """The plans of all trials in order; `trace` makes nodes journal every message.
 
     `loaded` are data sets that were read already, by name, to which those are added that are the same for each seed.
@@ -117,9 +116,9 @@ def plan_trials(
     and may be downloaded into it.
     """
     planner = _Planner(scenario, {} if loaded is None else loaded)
-    planned: list[PlannedTrial] = []
+    planned: list[PlannedTraining] = []
     problems: dict[LocatedProblem, None] = {}  # in order, each once: variants share most of a scenario
-    for name, trial in scenario.trials.items():
+    for name, trial in scenario.training.items():
         try:
             planned.append(planner.plan(name, trial, trace))
         except ScenarioError as error:
@@ -142,7 +141,7 @@ class _Planner:
         self.tried: dict[bytes, str] = {}
         """What was tried, with what there is to be warned of."""
 
-    def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTrial:
+    def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTraining:
         data, held_out = self._data(name, trial.task)
         task = self._task(name, trial, data)
         used, validation, num_kept = self._set_apart(name, trial.task, data)
@@ -150,7 +149,7 @@ class _Planner:
         parts = division.parts
         self._check_parts(name, trial, data, parts)
         self._try_smallest(name, trial, task, division, data)
-        self._check_hosts(name, trial)
+        check_hosts(self.scenario, name)
         sharding = self._shard(name, trial, task, next(iter(parts.values())), data) if trial.sharding else None
         planned_faults = tuple(plan_faults(trial.faults, trial.roster, self.scenario.seed, trial.stop.time))
         faults = tuple(fault for fault in planned_faults if fault.node not in division.workers_left_out)
@@ -190,21 +189,11 @@ class _Planner:
             ),
             expects_trusted=trial.expect.verdict == "trusted",
             security=trial.security or ("curve" if len(trial.hosts) > 1 else "plain"),
-            hosts=tuple(
-                HostPlan(
-                    name=key,
-                    engine=host.engine,
-                    tls=host.tls,
-                    cores=host.cores,
-                    memory_bytes=host.memory,
-                    rate_bit_s=host.rate,
-                )
-                for key, host in trial.hosts.items()
-            ),
+            hosts=host_plans(trial.hosts),
             is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
         )
         step_s = sharding.partition.step_s if sharding else 0.0
-        return PlannedTrial(
+        return PlannedTraining(
             plan=with_deadlines(plan, trial.deadlines, step_s),
             data=data,
             parts=parts,
@@ -418,7 +407,7 @@ class _Planner:
     def _divided(self, name: str, trial: TrialSection, data: DataSet, used: NDArray[np.int64]) -> Division:
         """The parts of the workers of the examples that are used; all shards have all of them."""
         seed = self.scenario.seed
-        workers = [node for key, members in trial.fleet.items() for node in class_workers(key, members)]
+        workers = [node for key, members in trial.fleet.items() for node in class_nodes(key, members.count)]
         if trial.method.is_layerwise:
             return Division(parts=dict.fromkeys(workers, used))
         with self._locating(
@@ -451,15 +440,6 @@ class _Planner:
                     "batch or a larger fraction."
                 )
             )
-
-    def _check_hosts(self, name: str, trial: TrialSection) -> None:
-        """Check that each host has the memory that its nodes are promised."""
-        problems = [
-            self.scenario.cause(name, f"hosts.{host}", *_memories(trial)).problem(message)
-            for host, message in overfull(trial.hosts, trial.promises)
-        ]
-        if problems:
-            raise ScenarioError(*problems)
 
     def _python_path(self, *names: str) -> tuple[str, ...]:
         """Where the user's modules are looked for; nothing if all is built in, so that such plans name no folder."""
@@ -501,11 +481,6 @@ def _without_node(faults: Sequence[FaultPlan], division: Division) -> Iterator[s
     concerned = dict.fromkeys(fault.node for fault in faults if fault.node in division.workers_left_out)
     if concerned:
         yield f"faults of {first_text([*concerned], 5)} do not happen: left out, with fewer than task.min_examples."
-
-
-def _memories(trial: TrialSection) -> tuple[str, ...]:
-    """The keys that decide how much memory a host's nodes are promised."""
-    return tuple(f"fleet.{name}.{key}" for name in trial.fleet for key in ("memory", "count"))
 
 
 def _shares(trial: TrialSection) -> tuple[str, ...]:

@@ -17,8 +17,9 @@ from edgebed.core.quantities import count_text
 from edgebed.planning.layer_costs import LayerMeasurements, LayerTimes, layer_costs, shares
 from edgebed.planning.partition import LayerPartition, choose_cuts, cost_of
 from edgebed.planning.stages import INFINITE, Device, LayerCost, PipelineSchedule
+from edgebed.scenario.devices.caps import class_nodes
 from edgebed.scenario.links import LinkSection, link_of
-from edgebed.scenario.schema import ShardsSection, TrialSection, class_workers
+from edgebed.scenario.schema import ShardsSection, TrialSection
 
 if TYPE_CHECKING:
     from edgebed.learning.models.anatomy import Anatomy
@@ -53,7 +54,7 @@ def shard(
     """
     section, rule = trial.sharding, rule_of(trial.method)
     assert section is not None
-    members = [(name, each) for key, each in trial.fleet.items() for name in class_workers(key, each)]
+    members = [(name, each) for key, each in trial.fleet.items() for name in class_nodes(key, each.count)]
     names = [name for name, _ in members]
     devices = [
         device_of(name, each, seed, task)._replace(own_s=found.own_s, own_bytes=own)

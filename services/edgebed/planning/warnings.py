@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import psutil
 
-from edgebed.core.plan import GRADIENT_TIME_S, TrainingNode, TrainingPlan
+from edgebed.core.plan import GRADIENT_TIME_S, NodePlan, Plan, TrainingPlan
 from edgebed.core.quantities import bytes_text, count_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration, format_memory
@@ -40,9 +40,7 @@ class HostCapacity:
         return f"host {self.name}" if self.name else "this machine"
 
 
-def capacities(
-    plan: TrainingPlan, runtime: Runtime, here: HostCapacity
-) -> list[tuple[HostCapacity, tuple[TrainingNode, ...]]]:
+def capacities(plan: Plan, runtime: Runtime, here: HostCapacity) -> list[tuple[HostCapacity, tuple[NodePlan, ...]]]:
     """The machines that a run is on, with the nodes of each: this one, or in containers the plan's hosts if any.
 
     A host that says nothing of what it has counts as having as much as this machine.
@@ -80,7 +78,7 @@ def warnings_of(
         return
     machines = capacities(plan, runtime, host)
     for machine, nodes in machines:
-        yield from _machine_warnings(machine, nodes)
+        yield from machine_warnings(machine, nodes)
     yield from _live_warnings(plan, runtime)
     yield from pace_warnings(plan, runtime, emulation)
     yield from fault_mechanism_warnings(plan, runtime, emulation)
@@ -133,7 +131,7 @@ def _batch_warnings(plan: TrainingPlan, host: HostCapacity) -> Iterator[str]:
         yield f"nodes may keep {mib_text(total)} by batch together, but this machine has {have}. {how}"
 
 
-def _machine_warnings(machine: HostCapacity, nodes: Sequence[TrainingNode]) -> Iterator[str]:
+def machine_warnings(machine: HostCapacity, nodes: Sequence[NodePlan]) -> Iterator[str]:
     """Warnings about caps beyond a machine."""
     cpus = sum(node.cpus or 0.0 for node in nodes)
     memory_bytes = sum(node.memory_bytes or 0 for node in nodes)
@@ -177,7 +175,7 @@ def _process_warnings(plan: TrainingPlan) -> Iterator[str]:
 
 
 def _container_warnings(
-    plan: TrainingPlan, machines: Sequence[tuple[HostCapacity, Sequence[TrainingNode]]], needs: Mapping[str, Need]
+    plan: TrainingPlan, machines: Sequence[tuple[HostCapacity, Sequence[NodePlan]]], needs: Mapping[str, Need]
 ) -> Iterator[str]:
     """Warnings about more than a machine can hold in containers, and caps too low for their nodes."""
     for machine, nodes in machines:

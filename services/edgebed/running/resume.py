@@ -31,7 +31,7 @@ from edgebed.journal.folds import Counters, Fold, Timeline, on
 from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import RunFolder, TrialFolder, find_resumable, runs_root
 from edgebed.metrics import table
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.control.fault_text import injection_of
@@ -256,7 +256,7 @@ def _in_folder_of(folder: RunFolder) -> contextlib.AbstractContextManager[None]:
     return contextlib.chdir(begun_in) if begun_in.is_dir() else contextlib.nullcontext()
 
 
-def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
+def _planned(folder: RunFolder, options: Options) -> list[PlannedTraining]:
     """The plans of every trial of the run; ScenarioError where one is no longer what it was."""
     manifest = folder.read_manifest()
     begun_from = manifest.get("scenario_file") or ""
@@ -274,7 +274,7 @@ def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
     return planned
 
 
-def _with_sweep(planned: PlannedTrial, begun: Iterable[TrainingPlan]) -> PlannedTrial:
+def _with_sweep(planned: PlannedTraining, begun: Iterable[TrainingPlan]) -> PlannedTraining:
     """The trial with the level of the scenario's sweep, of which the resolved scenario tells nothing."""
     level = next((plan.sweep_level for plan in begun if plan.sweep_level), None)
     if planned.plan.stop_level:
@@ -310,7 +310,7 @@ def _short(value: Any, length_max: int = 60) -> str:
     return text if len(text) <= length_max else f"{text[:length_max]}…"
 
 
-def _left(folder: RunFolder, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+def _left(folder: RunFolder, planned: Sequence[PlannedTraining]) -> list[PlannedTraining]:
     """The trials that did not come to their end; ScenarioError where all did, and the run has its summary."""
     over = {trial.name for trial in folder.trials() if Trial(trial).series.ran_to_end}
     left = [trial for trial in planned if trial.plan.trial not in over]

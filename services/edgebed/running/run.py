@@ -33,7 +33,8 @@ from edgebed.learning.beginning import Beginning
 from edgebed.planning.deadlines import check_deadlines
 from edgebed.planning.link_warnings import check_links
 from edgebed.planning.memory import check_caps
-from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.planning import PlannedTraining, plan_trials
+from edgebed.planning.program_plans import check_programs
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.control.ending import BY_USER
 from edgebed.roles.control.name import NAME as CONTROLLER
@@ -42,9 +43,10 @@ from edgebed.runtimes.hosting import TrialHost, runtime_of
 from edgebed.runtimes.signals import ending_by_signal, finishing
 from edgebed.scenario.faults.availability import AvailabilityFault
 from edgebed.scenario.hosts import require_use
+from edgebed.scenario.links import LinkSection
 from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.overrides import Settings, options_of
-from edgebed.scenario.schema import Scenario, TrialSection
+from edgebed.scenario.schema import AnyTrial, Scenario, TrialSection
 
 ReportWriter = Callable[[Run], None]
 """A function that writes the report of a run into its folder."""
@@ -111,6 +113,8 @@ def run(
     with contextlib.redirect_stdout(sys.stderr):  # output of a user's own model is not a result
         loaded = load_scenario(scenario, sets, hosts=hosts).only(variants)
         require_use(hosts, runtime, loaded.trials.values())
+        if loaded.runs_programs:
+            check_programs(loaded, runtime, emulation)
         if TRAITS[runtime].has_containers:
             from edgebed.running.hosts import with_capacities  # loads the engine's client
 
@@ -141,7 +145,7 @@ def run(
         return write_results(folder, report)
 
 
-def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTrial]:
+def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTraining]:
     """The plans of all trials of a scenario; ScenarioError where this machine cannot run it as asked."""
     if not TRAITS[options.runtime].is_virtual:
         refuse_objects(
@@ -155,7 +159,7 @@ def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTrial]:
     return planned
 
 
-def host_of(options: Options, planned: Sequence[PlannedTrial], processes: int | None, port: int) -> TrialHost:
+def host_of(options: Options, planned: Sequence[PlannedTraining], processes: int | None, port: int) -> TrialHost:
     """Where the trials are to run."""
     return _host_of(options, [trial.plan for trial in planned], processes, port)
 
@@ -179,7 +183,7 @@ def _host_of(options: Options, plans: Sequence[TrainingPlan], processes: int | N
 def refuse_objects(scenario: Scenario, keys: Sequence[str], why: str) -> None:
     """ScenarioError where a task's `keys`, e.g. its model or data, name what only this notebook or script has."""
     problems: dict[LocatedProblem, None] = {}  # in order, each once: variants share most of a scenario
-    for name, trial in scenario.trials.items():
+    for name, trial in scenario.training.items():
         for key in keys:
             value = getattr(trial.task, key)
             value = value.name if isinstance(value, Part) else value
@@ -206,11 +210,12 @@ def own_code(plans: Iterable[TrainingPlan], data: Iterable[str] = ()) -> dict[st
     return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
 
 
-def recordings_of(trials: Iterable[TrialSection]) -> list[dict[str, str]]:
+def recordings_of(trials: Iterable[AnyTrial]) -> list[dict[str, str]]:
     """What there is to say of the recorded bandwidths and availabilities that trials follow, each once."""
     found: dict[str, dict[str, str]] = {}
     for trial in trials:
-        sections = (*trial.fleet.values(), trial.server, *trial.serving.values())
+        serving = (trial.server, *trial.serving.values()) if isinstance(trial, TrialSection) else ()
+        sections: tuple[LinkSection, ...] = (*trial.fleet.values(), *serving)
         traces = [section.link_trace.facts() for section in sections if section.link_trace]
         present = [entry.availability.facts() for entry in trial.faults if isinstance(entry, AvailabilityFault)]
         found |= {each["sha256"]: each for each in (*traces, *present)}
@@ -218,7 +223,7 @@ def recordings_of(trials: Iterable[TrialSection]) -> list[dict[str, str]]:
 
 
 def run_trials(
-    planned: Sequence[PlannedTrial],
+    planned: Sequence[PlannedTraining],
     folder: RunFolder,
     host: TrialHost,
     progress: ProgressLike | None,
@@ -241,7 +246,7 @@ def run_trials(
         raise
 
 
-def _journal_interruption(planned: Sequence[PlannedTrial], folder: RunFolder) -> None:
+def _journal_interruption(planned: Sequence[PlannedTraining], folder: RunFolder) -> None:
     """Journal that the user ended the run where no trial says so: in the first that has not run to its end."""
     for trial in planned:
         begun = folder.trial(trial.plan.trial)
@@ -299,7 +304,7 @@ def write_results(folder: RunFolder, report: ReportWriter) -> Run:
 
 
 def _run_trial(
-    planned: PlannedTrial,
+    planned: PlannedTraining,
     folder: TrialFolder,
     host: TrialHost,
     progress: ProgressLike | None,

@@ -17,7 +17,7 @@ from edgebed.journal.trial_state import TrialStatus
 from edgebed.learning.beginning import Beginning
 from edgebed.metrics.discovery import HttpServer, Target, TargetList, serve_controller
 from edgebed.metrics.trial_metrics import TrialMetrics
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.roles.control.controller import Controller, ResumedTrial
 from edgebed.runtimes.checkpoint_fit import require_fitting
 from edgebed.runtimes.runtime import Assignment, Runtime
@@ -57,7 +57,7 @@ class TrialHost:
 
     def run_trial(
         self,
-        planned: PlannedTrial,
+        planned: PlannedTraining,
         beginning: Beginning,
         folder: TrialFolder,
         journal: JournalWriter,

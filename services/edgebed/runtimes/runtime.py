@@ -9,7 +9,7 @@ from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.learning.beginning import Beginning
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.roles.control.controller import Controller, ResumedTrial
 from edgebed.runtimes.watch import StatusFeed
 
@@ -18,7 +18,7 @@ from edgebed.runtimes.watch import StatusFeed
 class Assignment:
     """A trial to be run."""
 
-    planned: PlannedTrial
+    planned: PlannedTraining
     beginning: Beginning
     """The initial model."""
     run: str

@@ -19,7 +19,15 @@ from edgebed.core import units
 from edgebed.core.measures.clients import of_clients
 from edgebed.core.measures.measure import NUMBER, Family, Measure
 from edgebed.core.measures.task import Level, TaskMeasure
-from edgebed.core.measures.trial import MEASURES, STRUCTS, all_measures, meanings, of_task
+from edgebed.core.measures.trial import (
+    MEASURES,
+    OF_PROGRAMS,
+    STRUCTS,
+    ProgramMeasures,
+    all_measures,
+    meanings,
+    of_task,
+)
 from edgebed.learning.objectives.classification import ACCURACY
 from edgebed.learning.objectives.registry import all_declared, whose_told
 from edgebed.scenario.choices import COMPARISONS, Bound, read_bound
@@ -58,8 +66,8 @@ class Expectations(Section):
             if f"final_{name}" in known:
                 choice = choice._replace(meant=(f"final_{name}",))
             alike = choice._replace(allowed=tuple(difflib.get_close_matches(name, known, NEAR, 0.4)))
-            whose = whose_told(name, known, lambda measures: (*of_task(measures), *of_clients(measures)))
-            message = f"unknown measure; {str(alike).replace('allowed', 'alike')}{whose}; docs/scenario.md has all"
+            told = f"{str(alike).replace('allowed', 'alike')}{self._whose(name, known)}"
+            message = f"unknown measure; {told}; docs/scenario.md has all"
             yield Problem((name,), message, at_key=True, choice=choice)
         for name, given in self.__pydantic_extra__.items():
             if name in known and given is not None:
@@ -67,6 +75,10 @@ class Expectations(Section):
                     _read(name, given, known[name])
                 except ValueError as error:
                     yield Problem((name,), str(error))
+
+    def _whose(self, name: str, known: Mapping[str, Measure]) -> str:
+        """Say whose measure it is, where there is one that this task has not."""
+        return whose_told(name, known, lambda measures: (*of_task(measures), *of_clients(measures)))
 
     def of_others(self, family: Family) -> Iterator[tuple[str, str]]:
         """Yield each measure that trials of this family have not, and why."""
@@ -81,21 +93,44 @@ class Expectations(Section):
         section = handler.resolve_ref_schema(found)
         docs = {name: text for struct in STRUCTS.values() for name, text in attribute_docstrings(struct).items()}
         docs |= meanings(all_declared())
+        if issubclass(cls, ProgramExpectations):
+            docs |= attribute_docstrings(ProgramMeasures)
+        measures, others = cls.declared()
         section["properties"] = {
-            **{name: _schema_of(each, docs[name]) for name, each in all_measures(all_declared()).items()},
+            **{name: _schema_of(each, docs[name]) for name, each in measures.items()},
             **section["properties"],
         }
-        section["additionalProperties"] = {"type": "string", "title": "of a measure of an own objective"}
+        section["additionalProperties"] = {"type": "string", "title": f"of a measure of {others}"}
         return found
+
+    @classmethod
+    def declared(cls) -> tuple[Mapping[str, Measure], str]:
+        """Return the measures that are known beforehand, and what has others."""
+        return all_measures(all_declared()), "an own objective"
+
+
+class ProgramExpectations(Expectations):
+    """What the outcome of a trial of programs is judged by: comparisons in quotes. A run fails if one is not met.
+
+    Of each number that output tells there are three: `final_loss`, the last value; `min_loss` and `max_loss`.
+    """
+
+    def _whose(self, name: str, known: Mapping[str, Measure]) -> str:
+        return ""
+
+    @classmethod
+    def declared(cls) -> tuple[Mapping[str, Measure], str]:
+        """Return the measures that are known beforehand, and what has others."""
+        return OF_PROGRAMS, "the program's output: final_NAME, min_NAME, max_NAME"
 
 
 def _read(name: str, given: object, measure: Measure | None = None) -> Bound:
-    unit = (measure or MEASURES.get(name, Measure(NUMBER))).unit
+    unit = (measure or MEASURES.get(name) or OF_PROGRAMS.get(name) or Measure(NUMBER)).unit
     return read_bound(given, unit.read, unit.example)
 
 
 def _schema_of(measure: Measure, text: str) -> dict[str, Any]:
-    whose = {"shards": "Layer-wise training: ", "server": "Workers that push: ", "all": ""}[measure.family]
+    whose = {"shards": "Layer-wise training: ", "server": "Workers that push: "}.get(measure.family, "")
     return {
         "anyOf": [
             {

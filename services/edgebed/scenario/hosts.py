@@ -23,7 +23,7 @@ from edgebed.scenario.mistakes.problems import Problem, choose, show
 from edgebed.scenario.section import Memory, Section, of_pattern
 
 if TYPE_CHECKING:
-    from edgebed.scenario.schema import TrialSection
+    from edgebed.scenario.schema import AnyTrial
 
 FILE = "hosts.yaml"
 """File beside a scenario with its hosts."""
@@ -107,7 +107,7 @@ def overfull(hosts: Mapping[str, HostSection], promises: Sequence[Promise]) -> I
             )
 
 
-def require_use(file: str | Path | None, runtime: Runtime, trials: Iterable["TrialSection"]) -> None:
+def require_use(file: str | Path | None, runtime: Runtime, trials: Iterable["AnyTrial"]) -> None:
     """ScenarioError where a file of hosts was named, and the runtime has no use for it: no fault names a host of it.
 
     What the environment names holds for all runtimes, and may be of use to another.

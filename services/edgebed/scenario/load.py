@@ -19,18 +19,19 @@ from edgebed.core.imports import own_folders
 from edgebed.scenario import overrides, source, sweep_section
 from edgebed.scenario.hosts import FILE, HostSection, host_problems
 from edgebed.scenario.methods import PYTHON_PATH
-from edgebed.scenario.mistakes.contradictions import Contradiction, contradictions
+from edgebed.scenario.mistakes.contradictions import Contradiction, contradictions, program_contradictions
 from edgebed.scenario.mistakes.problems import Problem, choose, not_a, problems_of
 from edgebed.scenario.names import HostName, check_name
 from edgebed.scenario.overrides import Option
-from edgebed.scenario.schema import Header, Scenario, TrialSection
+from edgebed.scenario.programs.trial import KIND, ProgramTrial
+from edgebed.scenario.schema import AnyTrial, Header, Scenario, TrialSection
 from edgebed.scenario.section import FOLDER
 from edgebed.scenario.shipped import scenario_file
 from edgebed.scenario.source import SourceNode
 from edgebed.scenario.sweep_section import SweepSection
 
 HEADER_KEYS = tuple(Header.model_fields)
-TRIAL_KEYS = tuple(TrialSection.model_fields)
+TRIAL_KEYS = tuple(TrialSection.model_fields | ProgramTrial.model_fields)
 SWEEP, HOSTS = "sweep", "hosts"
 KEYS = (*HEADER_KEYS, *TRIAL_KEYS, "variants", SWEEP)
 
@@ -100,17 +101,18 @@ def load_scenario(
     document = _take_apart(_with_hosts(root, hosts, folder if name else None))
     _apply_sets(document, sets)
     header = _check_header(document)
-    trials: dict[str, TrialSection] = {}
+    trials: dict[str, AnyTrial] = {}
     places: dict[str, dict[str, Location]] = {}
     trees = _trees(document)
+    _one_kind(document, trees)
     for variant, tree in trees.items():
         trial = _check_trial(document, tree, variant, context)
         if trial is not None:
-            key = variant or trial.method.name
+            key = variant or trial.default_name
             trials[key] = trial
             places[key] = _places(tree)
             if header is not None and resolved_from is None:
-                for each in contradictions(trial, header.seed):
+                for each in _contradictions(trial, header.seed):
                     _contradict(document, tree, each, variant, key)
     sweep = _check_sweep(document, trees, trials, context)
     if document.findings or header is None:
@@ -168,7 +170,7 @@ def resolved_yaml(scenario: Scenario) -> str:
     header = scenario.model_dump(mode="json", include=set(HEADER_KEYS))
     trials = {name: trial.model_dump(mode="json", exclude_none=True) for name, trial in scenario.trials.items()}
     ((first, only), *others) = trials.items()
-    alone = not others and first == scenario.trials[first].method.name
+    alone = not others and first == scenario.trials[first].default_name
     text = source.yaml_text(header | (only if alone else {"variants": trials}))
     return f"# '{scenario.name}' as resolved: every default, variant and option filled in.\n{text}"
 
@@ -309,9 +311,7 @@ def _has(tree: SourceNode, keys: Sequence[str]) -> bool:
     return not tree.descend(keys)[1]
 
 
-def _check_trial(
-    document: _Document, tree: SourceNode, variant: str, context: Mapping[str, Any]
-) -> TrialSection | None:
+def _check_trial(document: _Document, tree: SourceNode, variant: str, context: Mapping[str, Any]) -> AnyTrial | None:
     try:
         return _trial(tree, context)
     except ValidationError as error:
@@ -319,10 +319,34 @@ def _check_trial(
         return None
 
 
-def _trial(tree: SourceNode, context: Mapping[str, Any]) -> TrialSection:
+def _one_kind(document: _Document, trees: Mapping[str, SourceNode]) -> None:
+    """Note variants of the other kind than the first, and a sweep of programs."""
+    kinds = {name: _runs_program(tree) for name, tree in trees.items()}
+    (first, is_first), *_ = kinds.items()
+    for name in [name for name, kind in kinds.items() if kind != is_first]:
+        runs, trains = (first, name) if is_first else (name, first)
+        message = f"'{runs}' runs a program, and '{trains}' trains; all variants are of one kind: write two scenarios"
+        document.find(document.variants[name], message, at_key=True)
+    if any(kinds.values()) and document.sweep is not None:
+        message = "a run of a sweep ends at a value of a task's measure, and programs have no task; compare variants"
+        document.find(document.sweep, message, at_key=True)
+        document.sweep = None
+
+
+def _runs_program(tree: SourceNode) -> bool:
+    node, missing = tree.descend((KIND,))
+    return not missing and node.value is not None
+
+
+def _trial(tree: SourceNode, context: Mapping[str, Any]) -> AnyTrial:
     """What a tree says; modules of one's own are imported for that, and what they print is no result."""
+    kind: type[AnyTrial] = ProgramTrial if _runs_program(tree) else TrialSection
     with contextlib.redirect_stdout(sys.stderr):
-        return TrialSection.model_validate(tree.plain(), context=context)
+        return kind.model_validate(tree.plain(), context=context)
+
+
+def _contradictions(trial: AnyTrial, seed: int) -> Iterable[Contradiction]:
+    return program_contradictions(trial, seed) if isinstance(trial, ProgramTrial) else contradictions(trial, seed)
 
 
 def _contradict(document: _Document, tree: SourceNode, found: Contradiction, variant: str, key: str) -> None:
@@ -344,7 +368,7 @@ def _contradict(document: _Document, tree: SourceNode, found: Contradiction, var
 
 
 def _check_sweep(
-    document: _Document, trees: Mapping[str, SourceNode], trials: Mapping[str, TrialSection], context: Mapping[str, Any]
+    document: _Document, trees: Mapping[str, SourceNode], trials: Mapping[str, AnyTrial], context: Mapping[str, Any]
 ) -> SweepSection | None:
     """Return the sweep section; what its axes do to trials is looked at where these are right without."""
     if document.sweep is None:
@@ -368,9 +392,9 @@ def _check_sweep(
     for mistake in sweep_section.mistakes(document.sweep, section, named, check):
         document.find(mistake.node, mistake.message, mistake.trial, at_key=mistake.at_key)
     for name in section.methods or trials:
-        if name in trials:
-            document.find_all(document.sweep, section.level_problems(trials[name].measures))
-        if name in trials and trials[name].sharding:
+        if isinstance(trial := trials.get(name), TrialSection):
+            document.find_all(document.sweep, section.level_problems(trial.measures))
+        if isinstance(trial, TrialSection) and trial.sharding:
             message = f"variant '{name}' has a layer-wise method, whose shards push nothing that a sweep could count"
             document.find(document.sweep.descend(("methods",))[0], f"{message}; choose others")
     return section

@@ -30,12 +30,15 @@ def promises(serving: Mapping[Role, CappedSection], fleet: Mapping[str, "NamedNo
 
 
 def roster(
-    serving: Mapping[Role, CappedSection], fleet: Mapping[str, "NamedNodes"], hosts: Mapping[str, HostSection]
+    serving: Mapping[Role, CappedSection],
+    fleet: Mapping[str, "NamedNodes"],
+    hosts: Mapping[str, HostSection],
+    role: Role = "worker",
 ) -> Roster:
-    """Return the nodes that faults can concern, and what faults have to know of them."""
+    """Return the nodes that faults can concern, and what faults have to know of them; `role` is that of the fleet's."""
     placement = place(hosts, promises(serving, fleet))
-    groups: dict[str, Group] = {role: _group(role, (role,), section) for role, section in serving.items()}
-    groups |= {name: _group("worker", nodes, section) for name, (nodes, section) in fleet.items()}
+    groups: dict[str, Group] = {own: _group(own, (own,), section) for own, section in serving.items()}
+    groups |= {name: _group(role, nodes, section) for name, (nodes, section) in fleet.items()}
     return {
         name: group._replace(hosts=tuple(placement.get(node, "") for node in group.nodes))
         for name, group in groups.items()

@@ -33,7 +33,8 @@ from edgebed.learning.objectives.classification import Classification
 from edgebed.learning.objectives.registry import objective_of
 from edgebed.scenario import choices
 from edgebed.scenario.by_client import ByClientSection, Every, interval_problem, whole_form
-from edgebed.scenario.choices import CPUS_MAX, CPUS_MIN, HeldOut, Interval, Split, Validation
+from edgebed.scenario.choices import HeldOut, Interval, Split, Validation
+from edgebed.scenario.devices.caps import MAX_COUNT, Caps, class_nodes
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import Expectations, LevelSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
@@ -49,8 +50,9 @@ from edgebed.scenario.mistakes.shard_problems import shard_problems
 from edgebed.scenario.names import ClassName, HostName, Name
 from edgebed.scenario.parts import DATA_SCHEMA, OBJECTIVE_SCHEMA, read_data, read_objective, write_part
 from edgebed.scenario.profiles import ProfileFile, read_profile
+from edgebed.scenario.programs.trial import ProgramTrial
 from edgebed.scenario.roster import promises, roster
-from edgebed.scenario.section import Duration, DurationFromZero, Form, Memory, Section, file_name, folder_of
+from edgebed.scenario.section import Duration, DurationFromZero, Form, Section, file_name, folder_of
 from edgebed.scenario.sweep_section import SweepSection
 
 MODELS = (
@@ -59,7 +61,6 @@ MODELS = (
     "transformer", "transformer-untied", "gru",
 )  # fmt: skip
 MODEL_SIZES = ("width", "kernel", "layers", "heads")
-MAX_COUNT = 100_000
 
 JsonSchema = dict[str, Any]
 
@@ -224,20 +225,6 @@ class TaskSection(Section):
     def sizes(self) -> tuple[tuple[str, int], ...]:
         """Return the sizes of the model that are given, by name."""
         return tuple((name, size) for name in MODEL_SIZES if (size := getattr(self, name)) is not None)
-
-
-class Caps(Section):
-    """What a node may use of the machine."""
-
-    cpus: float | None = Field(default=None, ge=CPUS_MIN, le=CPUS_MAX)
-    """CPU cap in cores, e.g. 0.5, and 0.01 at least, which is the least that the kernel holds; no cap if left out."""
-    memory: Memory | None = None
-    """Memory cap; none if left out."""
-
-    @property
-    def memory_cap(self) -> int | None:
-        """Return the memory cap that holds."""
-        return self.memory
 
 
 class ServerSection(LinkSection, Caps):
@@ -446,6 +433,11 @@ class TrialSection(Section):
         return self
 
     @property
+    def default_name(self) -> str:
+        """Return the trial's name where the scenario has no variants."""
+        return self.method.name
+
+    @property
     def measures(self) -> tuple[TaskMeasure, ...]:
         """Return what is measured of the task, the headline first."""
         return self._measures
@@ -476,11 +468,6 @@ class TrialSection(Section):
         return _serving(self.sharding, self.store, self.modules)
 
 
-def class_workers(name: str, device_class: DeviceClass) -> tuple[str, ...]:
-    """Return the workers of a class: `<class>-<index>`."""
-    return tuple(f"{name}-{k}" for k in range(device_class.count))
-
-
 def _serving(
     sharding: ShardsSection | None, store: ServingSection | None, modules: ServingSection | None
 ) -> dict[Literal["store", "modules"], ServingSection]:
@@ -496,7 +483,7 @@ def _nodes(trial: Mapping[str, Any]) -> tuple[dict[Role, Caps], dict[str, tuple[
     """Return the sections of the nodes that serve, and those of the workers with their names, by role and class."""
     serving: dict[Role, Caps] = {"server": trial["server"], "evaluator": trial["evaluator"]}
     serving |= dict(_serving(trial["shards"], trial["store"], trial["modules"]).items())
-    return serving, {name: (class_workers(name, each), each) for name, each in trial["fleet"].items()}
+    return serving, {name: (class_nodes(name, each.count), each) for name, each in trial["fleet"].items()}
 
 
 class Header(Section):
@@ -510,11 +497,15 @@ class Header(Section):
     """Decides all that chance decides; the same seed gives the same draws."""
 
 
+AnyTrial = TrialSection | ProgramTrial
+
+
 class Scenario(Header):
     """A checked scenario: its header, and its trials with every variant merged in and every default filled in."""
 
-    trials: dict[str, TrialSection]
-    """Trials by the variant's name; by the method's where the scenario has no variants."""
+    trials: dict[str, AnyTrial]
+    """Trials by the variant's name, all of training or all of programs; where there are no variants, by the method's,
+    or `program`."""
     sweep: SweepSection | None = None
     """Settings that `edgebed sweep` varies."""
     source: str = ""
@@ -523,6 +514,27 @@ class Scenario(Header):
     """For each trial: path of a key -> where it was written, for messages."""
     warnings: dict[str, list[str]] = Field(default_factory=dict, repr=False)
     """For each trial: what in it cannot be and is no mistake of the file, a sentence each (contradictions.py)."""
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether nodes run programs of the user's, and train nothing."""
+        return any(isinstance(trial, ProgramTrial) for trial in self.trials.values())
+
+    @property
+    def training(self) -> dict[str, TrialSection]:
+        """Return the trials, which train; ScenarioError where they run programs."""
+        if self.runs_programs:
+            raise ScenarioError(
+                f"{self.source or self.name}: its nodes run programs of your own, and this is for scenarios that train "
+                "by a method; edgebed run, plan and validate take both"
+            )
+        return {name: trial for name, trial in self.trials.items() if isinstance(trial, TrialSection)}
+
+    @property
+    def programs(self) -> dict[str, ProgramTrial]:
+        """Return the trials, which run programs."""
+        assert self.runs_programs
+        return {name: trial for name, trial in self.trials.items() if isinstance(trial, ProgramTrial)}
 
     def only(self, variants: Sequence[str]) -> Self:
         """Return the scenario with these of its trials alone, in its own order; ScenarioError with what there is.

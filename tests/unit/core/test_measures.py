@@ -3,7 +3,7 @@
 import typing
 
 from edgebed.core.measures.measure import SHARE
-from edgebed.core.measures.trial import MEASURES, STRUCTS, measure_of
+from edgebed.core.measures.trial import MEASURES, OF_PROGRAMS, STRUCTS, ProgramMeasures, measure_of, program_measures
 from edgebed.journal.summary import TrialSummary
 from edgebed.learning.objectives.multi_label import MultiLabel
 
@@ -57,3 +57,14 @@ def test_each_number_of_a_tasks_measure_is_called_by_the_measures_label():
 def test_a_bound_on_a_share_may_be_a_percentage():
     """As the value at which a trial stops may be."""
     assert SHARE.read("97.5%") == SHARE.read("0.975") == 0.975
+
+
+def test_a_trial_of_programs_has_numbers_of_its_own_of_each_number_of_output_and_of_any_trial():
+    """Every number of its struct is one; a bound on bytes has their unit."""
+    found = program_measures(["loss"])
+
+    assert list(found)[:3] == ["final_loss", "min_loss", "max_loss"]
+    assert set(numbers(ProgramMeasures)) <= OF_PROGRAMS.keys() < found.keys()
+    assert {each.name for each in found.values()} == found.keys()
+    assert {OF_PROGRAMS[name].family for name in OF_PROGRAMS} == {"program", "all"}
+    assert found["traffic_bytes"].unit.read("400MB") == 400_000_000

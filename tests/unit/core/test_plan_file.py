@@ -9,10 +9,11 @@ import pytest
 from node_plans import PLANS, plan_of_role
 from tasks import one_array
 
-from edgebed.core.plan import Method, Part, Shard, Task, TrainingNode, TrainingPlan
-from edgebed.core.planned.fault import PointTrigger, Trigger
+from edgebed.core.plan import Method, Part, Plan, ProgramsPlan, Shard, Task, TrainingNode, TrainingPlan
+from edgebed.core.planned.fault import AtMeasure, FaultPlan, FaultStep, Injection, PointTrigger, Trigger
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.core.planned.plan_file import dump_plan, load_plan
+from edgebed.core.planned.program import Ends, OutputMeasure, Program, ProgramPlan, Ready
 
 TASK = Task(model="-", inputs=one_array((1,)), outputs=10, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(name="-", parts={"aggregation": Part(name="-", settings={"alpha": [1, 2.5]})})
@@ -36,7 +37,7 @@ def edge(k: int, **fields: Any) -> TrainingNode:
     return node("worker", f"edge-{k}", "edge", **own)
 
 
-def again(plan: TrainingPlan) -> TrainingPlan:
+def again(plan: Plan) -> Plan:
     """What is read of it."""
     return load_plan(msgspec.json.decode(dump_plan(plan)))
 
@@ -98,6 +99,59 @@ def test_a_node_takes_a_line_and_shares_what_its_class_has():
 def test_what_is_no_plan_is_refused(change, problem):
     """With what is wrong in it."""
     written = msgspec.json.decode(dump_plan(plan_of(node("server"), node("evaluator"))))
+
+    with pytest.raises(msgspec.ValidationError, match=re.escape(problem)):
+        load_plan(written | change)
+
+
+def program(k: int, **fields: Any) -> ProgramPlan:
+    """One of many nodes that run a program."""
+    own = {"run": ("python", "train.py"), "environment": {"THREADS": "1"}, "link": TRACED} | fields
+    return ProgramPlan(node=f"home-{k}", device_class="home", seed=1, index=k, rank=k, **own)
+
+
+def programs(*nodes: ProgramPlan, **fields: Any) -> ProgramsPlan:
+    """A plan of nodes that run a program."""
+    measured = Program(ends=Ends(kind="class", of="home"), measures=(OutputMeasure(name="loss", pattern="(x)"),))
+    return ProgramsPlan(scenario="s", trial="program", question="?", seed=1, nodes=nodes, program=measured, **fields)
+
+
+def test_a_plan_of_programs_is_read_again_and_takes_a_line_for_each_node():
+    """With ranks and the places in a trace alone written for each."""
+    trigger = Trigger(at_measure=AtMeasure(measure="loss", value=0.5, comparison="<="))
+    step = FaultStep(after_s=0.0, injection=Injection(node="home-1", action="kill"))
+    plan = programs(
+        program(0, ready=Ready(port=8000), after=("home",)),
+        *(program(k, link=msgspec.structs.replace(TRACED, offset_s=k / 7)) for k in range(1, 50)),
+        faults=(FaultPlan(name="kill-1", node="home-1", trigger=trigger, steps=(step,)),),
+        on_failure="restart-all",
+        expectations=(("final_loss", "<=", 0.3), ("exit_code", "==", 0.0)),
+    )
+    lines = dump_plan(plan).partition(b'"nodes": [')[2].splitlines()
+
+    assert again(plan) == plan
+    assert len(lines) == 50 + 3
+    assert max(map(len, lines)) <= 150
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"nodes": []}, "it has no nodes"),
+        ({"nodes": [["home-0", 0], ["home-0", 0]]}, "2 nodes are called home-0"),
+        ({"nodes": [["home-0", 0], ["home-1", 0]]}, "home-1 has rank 0, and is at place 1"),
+        ({"nodes": [["home-0", 0, {"task": {}}]]}, "unknown field `task`"),
+        ({"classes": [{"role": "worker"}]}, "Invalid value 'worker'"),
+        ({"program": {"ends": {"kind": "last"}}}, "Invalid enum value 'last'"),
+        (
+            {"expectations": [["best_accuracy", ">=", 1]]},
+            "it expects something of 'best_accuracy', which is no measure",
+        ),
+    ],
+)
+def test_what_is_no_plan_of_programs_is_refused(change, problem):
+    """With what is wrong in it."""
+    written = msgspec.json.decode(dump_plan(programs(program(0))))
 
     with pytest.raises(msgspec.ValidationError, match=re.escape(problem)):
         load_plan(written | change)

@@ -26,7 +26,7 @@ from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.models import registry as models
 from edgebed.learning.objectives.objective import Supervised
 from edgebed.learning.objectives.registry import OBJECTIVES, objective_of
-from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.planning import PlannedTraining, plan_trials
 from edgebed.scenario.load import load_scenario
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -47,7 +47,7 @@ def scenario(name: str, **task: Any) -> dict[str, Any]:
 
 
 @functools.cache
-def planned(name: str) -> PlannedTrial:
+def planned(name: str) -> PlannedTraining:
     """A trial of a tiny task."""
     (found,) = plan_trials(load_scenario(scenario(name)))
     return found
@@ -206,7 +206,7 @@ class Bare:
         return torch.where(y > outputs, 0.9 * error, 0.1 * error).mean()
 
 
-def batches(trial: PlannedTrial, steps: int) -> NDArray[np.int64]:
+def batches(trial: PlannedTraining, steps: int) -> NDArray[np.int64]:
     """The positions of each step's examples, which are drawn by the seed: one permutation after the other."""
     (worker,) = trial.plan.workers()
     size, n = worker.task.batch_size, worker.num_examples

@@ -12,7 +12,7 @@ import edgebed
 from edgebed.core.errors import ScenarioError
 from edgebed.learning.data_sets.examples import Examples
 from edgebed.planning.division import Division, divide, hold_out, used_of
-from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.planning import PlannedTraining, plan_trials
 from edgebed.reports.plan.description import describe_plan
 from edgebed.scenario.choices import HeldOut, Split
 from edgebed.scenario.load import load_scenario
@@ -28,7 +28,7 @@ SCENARIO: dict[str, Any] = {
 }
 
 
-def plan(*sets: str) -> PlannedTrial:
+def plan(*sets: str) -> PlannedTraining:
     """The scenario, planned with `--set` options."""
     (planned,) = plan_trials(load_scenario(SCENARIO, sets))
     return planned

@@ -13,7 +13,8 @@ from edgebed.core.plan import Waiting
 from edgebed.learning.data_sets.registry import load_data
 from edgebed.planning.planning import plan_trials
 from edgebed.planning.warnings import HostCapacity
-from edgebed.reports.plan.description import as_dict, describe_plan
+from edgebed.reports.plan.described import as_dict
+from edgebed.reports.plan.description import describe_plan
 from edgebed.reports.plan.page import labels_text
 
 FLEET = """\

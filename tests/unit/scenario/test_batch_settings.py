@@ -4,7 +4,7 @@ import pytest
 
 from edgebed.core.errors import ScenarioError
 from edgebed.planning.memory import check_caps, needs_of
-from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.planning import PlannedTraining, plan_trials
 from edgebed.planning.warnings import HostCapacity, warnings_of
 
 TEXT = """\
@@ -23,7 +23,7 @@ stop: { updates: 10 }
 ROOMY = HostCapacity(cpus=1000, memory_bytes=2**50)
 
 
-def planned(load, *sets: str, text: str = TEXT) -> PlannedTrial:
+def planned(load, *sets: str, text: str = TEXT) -> PlannedTraining:
     """The only trial."""
     (only,) = plan_trials(load(text, *sets))
     return only

@@ -10,7 +10,8 @@ from edgebed.core.planned.fault import PointTrigger, Trigger
 from edgebed.planning.fault_warnings import fault_mechanism_warnings, fault_warnings
 from edgebed.planning.link_warnings import check_links
 from edgebed.planning.planning import plan_trials
-from edgebed.reports.plan.description import as_dict, describe_plan
+from edgebed.reports.plan.described import as_dict
+from edgebed.reports.plan.description import describe_plan
 from edgebed.reports.plan.faults import fault_grid, fault_rows, nodes_text, steps_text
 from edgebed.scenario.load import resolved_yaml
 

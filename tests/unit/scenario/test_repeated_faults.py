@@ -6,7 +6,8 @@ import pytest
 from tests.shared.plan_text import plan_text
 
 from edgebed.planning.planning import plan_trials
-from edgebed.reports.plan.description import as_dict, describe_plan
+from edgebed.reports.plan.described import as_dict
+from edgebed.reports.plan.description import describe_plan
 from edgebed.scenario.load import resolved_yaml
 
 BASE = """\

@@ -23,8 +23,8 @@ from edgebed.core.quantities import (
     verdict_text,
 )
 
-Family = Literal["all", "server", "shards"]
-"""The trials that have a measure: all, those with a parameter server, or those with shards of a model."""
+Family = Literal["all", "server", "shards", "program"]
+"""The trials that have a measure: all, those with a parameter server, with shards of a model, or of programs."""
 Better = Literal["more", "less", ""]
 """Which direction is better; "" where neither is by itself."""
 

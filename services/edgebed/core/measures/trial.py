@@ -246,6 +246,24 @@ class ShardMeasures(msgspec.Struct, frozen=True, kw_only=True):
         return f"{bytes_text(self.exchanged_bytes)} exchanged"
 
 
+class ProgramMeasures(msgspec.Struct, frozen=True, kw_only=True):
+    """The numbers of a trial whose nodes run programs of the user's, beside those of their output. None: not known."""
+
+    programs_ended: Annotated[int, Measure(COUNT, "more", "programs that ended by themselves")]
+    """Number of programs that ended by themselves, in their last life."""
+    exit_code: Annotated[int | None, Measure(COUNT, "less", "exit code, highest", column="exit code")] = None
+    """The highest exit code of the programs whose end counts; 128 and the signal's number of one that a signal ended.
+    None: none has ended."""
+    restarts: Annotated[int, Measure(COUNT, "less", "restarts", column="restarts", compared="restarts")] = 0
+    """Number of times that a program was started anew."""
+    traffic_bytes: Annotated[
+        int | None, Measure(BYTES, "less", "sent over all links", column="traffic", compared="traffic")
+    ] = None
+    """Bytes that all nodes sent over their links, headers and acknowledgements included."""
+    memory_peak_bytes: Annotated[int | None, Measure(BYTES, "less", "memory of a node, at most")] = None
+    """The most memory that the programs of one node had at a time."""
+
+
 STRUCTS: dict[Family, type[msgspec.Struct]] = {
     "all": CommonMeasures, "server": ServerMeasures, "shards": ShardMeasures,
 }  # fmt: skip
@@ -260,6 +278,27 @@ OF_TASK = {
     "validated": "The best on the validation part; there is none without `task.validation`:",
 }
 """What a trial has of each measure of its task; `final_loss` names one of these numbers."""
+
+
+OF_PROGRAMS = {each.name: each for each in measures_of(ProgramMeasures, "program")} | {
+    name: MEASURES[name]
+    for name in (
+        "time_s", "faults", "faults_failed", "faults_missed", "fault_delay_s", "unobserved_s", "nodes_expected",
+        "nodes_joined", "nodes_died", "nodes_missing",
+    )
+}  # fmt: skip
+"""Every measure of a trial of programs by name, but for those of their output."""
+OF_OUTPUT = {"final": "last", "min": "lowest", "max": "highest"}
+"""What a trial of programs has of each number that their output tells; `final_loss` names one of these."""
+
+
+def program_measures(names: Iterable[str]) -> dict[str, Measure]:
+    """Every measure of a trial of programs whose output tells these numbers, these first."""
+    return {
+        f"{of}_{name}": Measure(NUMBER, name=f"{of}_{name}", family="program", label=f"{words} {name}")
+        for name in names
+        for of, words in OF_OUTPUT.items()
+    } | OF_PROGRAMS
 
 
 def meanings(measures: Iterable[TaskMeasure]) -> dict[str, str]:

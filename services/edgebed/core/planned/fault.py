@@ -24,8 +24,22 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
     """`cpus`: the new cap in cores; None: back to the plan's."""
 
 
+class AtMeasure(msgspec.Struct, frozen=True, kw_only=True):
+    """A value that a measure of programs' output is to reach."""
+
+    measure: str
+    value: float
+    comparison: Literal[">=", "<="] = ">="
+    of: str = ""
+    """The class or node whose output tells the measure; empty: any."""
+
+    def is_met(self, value: float) -> bool:
+        """Whether a value is as high, or as low, as it is to be."""
+        return value >= self.value if self.comparison == ">=" else value <= self.value
+
+
 class Trigger(msgspec.Struct, frozen=True, kw_only=True):
-    """When a fault happens: at a time, at a number of updates, or where a worker is in its protocol.
+    """When a fault happens: at a time, an update or a measure's value, or where a worker is in its protocol.
 
     At a point it happens once at most for each push. Without a probability it happens in the first incarnation of the
     node alone, and without a step the first time only: a restarted node does not die at once again.
@@ -35,6 +49,8 @@ class Trigger(msgspec.Struct, frozen=True, kw_only=True):
     """Time since training began."""
     at_update: Count | None = None
     """Number of updates that the server has applied when the fault happens."""
+    at_measure: AtMeasure | None = None
+    """The value of a measure of programs' output that the fault happens at, the first time."""
     point: Point | None = None
     step: Count | None = None
     """At `point`: only at this push, counted from 0; a pull counts as that of the push which follows it."""

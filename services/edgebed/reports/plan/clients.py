@@ -9,7 +9,7 @@ from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import count_text, first_text
 from edgebed.core.units import format_duration
 from edgebed.journal.columns.clients import without_examples
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 
 SHOWN = 10
 """Clients that are named."""
@@ -33,7 +33,7 @@ class Clients:
     """Examples of these, which are in the test set."""
 
 
-def clients_of(planned: PlannedTrial) -> Clients | None:
+def clients_of(planned: PlannedTraining) -> Clients | None:
     """The clients of a trial's data; None where no node is told of any."""
     plan, data = planned.plan, planned.data
     counts, on = [0], [0]

@@ -4,12 +4,11 @@ The bytes of a push are those of an example: the method's own compression, appli
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from edgebed.core.measures.task import TEST
 from edgebed.core.plan import EvaluatorPlan, TrainingNode, TrainingPlan, Waiting, WorkerPlan
-from edgebed.core.planned.hosts import HostPlan
 from edgebed.core.quantities import count_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration
@@ -20,11 +19,12 @@ from edgebed.learning.objectives.registry import most_frequent_class
 from edgebed.planning.bursts import burst_step_s
 from edgebed.planning.deadlines import random_push
 from edgebed.planning.memory import Need, container_bytes, needs_of, tight_forked
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.planning.virtual_time import speed_text, virtual_time_text
 from edgebed.planning.warnings import HostCapacity, capacities, warnings_of
 from edgebed.reports.plan.clients import Clients, by_client_text, clients_of
 from edgebed.reports.plan.faults import FaultRow, fault_rows
+from edgebed.reports.plan.hosts import HostRow, host_row
 from edgebed.reports.plan.links import LinkRow, link_rows
 from edgebed.reports.plan.shards import ShardRow, shard_rows
 
@@ -53,21 +53,6 @@ class NodeRow:
     clients: tuple[str, ...]
     """The clients whose examples they are, where the data is split by client."""
     label_counts: tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class HostRow:
-    """A host, and what its nodes are promised of what it has."""
-
-    host: str
-    engine: str
-    nodes: int
-    cpus: float
-    """Sum of the CPU caps, in cores; likewise of memory."""
-    memory_bytes: int
-    cores: int | None
-    """Cores that it has; None: its engine has not been asked. Likewise of memory."""
-    has_memory_bytes: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,7 +125,7 @@ class Description:
 
 
 def describe_plan(
-    planned: PlannedTrial,
+    planned: PlannedTraining,
     *,
     runtime: Runtime = "process",
     emulation: Emulation = "auto",
@@ -181,7 +166,7 @@ def describe_plan(
         memory_bytes=sum(node.memory_bytes or 0 for node in plan.nodes),
         host=host,
         machines=tuple(machine for machine, _ in capacities(plan, runtime, host)),
-        hosts=tuple(_host_row(each, plan) for each in plan.hosts),
+        hosts=tuple(host_row(each, plan) for each in plan.hosts),
         links=links,
         shards=shards,
         step_s=planned.partition.step_s if planned.partition else None,
@@ -205,11 +190,6 @@ def describe_plan(
             *_beyond_calibration(plan, mechanisms),
         ),
     )
-
-
-def as_dict(description: Description) -> dict[str, Any]:
-    """The description for JSON: plain dicts, lists, numbers and text."""
-    return asdict(description)
 
 
 def waiting_text(waiting: Waiting) -> str:
@@ -249,7 +229,7 @@ def _on_failure(plan: TrainingPlan) -> str:
     return f"{done}, and the server is told at once" if plan.detector == "oracle" else done
 
 
-def _validation(planned: PlannedTrial) -> str:
+def _validation(planned: PlannedTraining) -> str:
     own, count = planned.data.validation, planned.plan.evaluator.num_validation
     if not count:
         unused = "" if own is None else f"; the data has one of {len(own):,} examples: task.validation: own"
@@ -301,16 +281,3 @@ def _held_by(plan: TrainingPlan, mechanisms: Mechanisms) -> str:
     delayed = any(node.link.delayed for node in plan.nodes)
     by_nodes = delayed and mechanisms.by_kernel and mechanisms.netem is False
     return f"{mechanisms}, latency by the nodes themselves (this kernel has no netem)" if by_nodes else str(mechanisms)
-
-
-def _host_row(host: HostPlan, plan: TrainingPlan) -> HostRow:
-    nodes = [node for node in plan.nodes if node.host == host.name]
-    return HostRow(
-        host=host.name,
-        engine=host.engine,
-        nodes=len(nodes),
-        cpus=sum(node.cpus or 0.0 for node in nodes),
-        memory_bytes=sum(node.memory_bytes or 0 for node in nodes),
-        cores=host.cores,
-        has_memory_bytes=host.memory_bytes,
-    )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from edgebed.core.actions import TAKES_AWAY
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan, TrainingPlan
 from edgebed.core.planned.fault import FaultPlan, FaultStep, Trigger
 from edgebed.core.quantities import count_text, number_text
 from edgebed.core.units import format_duration
@@ -33,7 +33,7 @@ class FaultRow:
     """Time from one to the next where the entry is repeated."""
 
 
-def fault_rows(plan: TrainingPlan) -> Iterator[FaultRow]:
+def fault_rows(plan: Plan) -> Iterator[FaultRow]:
     """The plan's faults; nodes to which the same happens at the same time are in one row."""
     groups: dict[tuple[str, Trigger, str], list[FaultPlan]] = {}
     for fault in plan.faults:
@@ -97,9 +97,9 @@ def _step_text(each: FaultStep) -> str:
     return f"{text} after {format_duration(each.after_s)}" if each.after_s else text
 
 
-def _expected(plan: TrainingPlan, trigger: Trigger, faults: Sequence[FaultPlan]) -> float | None:
+def _expected(plan: Plan, trigger: Trigger, faults: Sequence[FaultPlan]) -> float | None:
     """Expected number of a random fault: its nodes' pushes times its probability, or one a node that it takes away."""
-    if trigger.probability is None or plan.stop_updates is None:
+    if trigger.probability is None or not isinstance(plan, TrainingPlan) or plan.stop_updates is None:
         return None
     expected = trigger.probability * plan.stop_updates * len(faults) / len(plan.workers())
     last = faults[0].steps[-1].injection.action

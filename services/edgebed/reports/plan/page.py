@@ -6,9 +6,11 @@ from edgebed.core.quantities import UNMEASURED, bytes_text, count_text, first_te
 from edgebed.core.units import format_memory
 from edgebed.planning.memory import UNCAPPED_BYTES_MIN, UNCAPPED_ROOM
 from edgebed.reports.plan.clients import clients_text
-from edgebed.reports.plan.description import Description, HostRow, NodeRow
+from edgebed.reports.plan.description import Description, NodeRow
 from edgebed.reports.plan.faults import fault_grid
+from edgebed.reports.plan.hosts import host_grid
 from edgebed.reports.plan.links import link_grid
+from edgebed.reports.plan.programs import ProgramsDescription, programs_section
 from edgebed.reports.plan.shards import shard_grid, step_text
 from edgebed.reports.writing.page import Grid, Notes, Page, Paragraph, Part, Section, Span
 
@@ -16,9 +18,9 @@ CLIENTS_SHOWN = 3
 """Clients of a worker that its row names."""
 
 
-def page_of(scenario: str, question: str, descriptions: Sequence[Description]) -> Page:
+def page_of(scenario: str, question: str, descriptions: Sequence[Description | ProgramsDescription]) -> Page:
     """The page of all trials of a scenario; a terminal shows all of it, too."""
-    parts = [_trial(each) for each in descriptions]
+    parts = [programs_section(d) if isinstance(d, ProgramsDescription) else _trial(d) for d in descriptions]
     return Page(name=scenario, title=f"Plan of {scenario}", heading=question, parts=parts, brief=parts)
 
 
@@ -28,7 +30,7 @@ def _trial(d: Description) -> Section:
     parts: list[Part] = [
         Paragraph(f"Task: {d.model} on {d.data}"),
         Section("Nodes", [_node_grid(d)]),
-        Section("Hosts", [_host_grid(d.hosts)]),
+        Section("Hosts", [host_grid(d.hosts)]),
         Section("Shards", [shard_grid(d.shards), *map(Paragraph, steps)]),
         Section("Links", [link_grid(d.links), Paragraph(f"Links are held by {d.links_held_by}." if d.links else "")]),
         Section("Faults", [
@@ -100,22 +102,6 @@ def _node_cells(row: NodeRow, has_clients: bool) -> tuple[str, ...]:
         *([first_text(row.clients, CLIENTS_SHOWN) or UNMEASURED] if has_clients else []),
         labels_text(row.label_counts),
     )
-
-
-def _host_grid(rows: Sequence[HostRow]) -> Grid:
-    cells = [
-        (
-            row.host,
-            row.engine,
-            f"{row.nodes}",
-            f"{row.cpus:g}",
-            UNMEASURED if row.cores is None else f"{row.cores}",
-            bytes_text(row.memory_bytes) if row.memory_bytes else UNMEASURED,
-            UNMEASURED if row.has_memory_bytes is None else bytes_text(row.has_memory_bytes),
-        )
-        for row in rows
-    ]
-    return Grid(("host", "engine", "nodes", "cpus", "of cores", "memory", "of memory"), cells)
 
 
 def labels_text(counts: Sequence[int]) -> str:

@@ -17,6 +17,8 @@ def trigger_text(trigger: Trigger, step: int | None = None) -> str:
         return f"at {units.format_duration(trigger.at_s)}"
     if trigger.at_update is not None:
         return f"at update {trigger.at_update:,}"
+    if (at := trigger.at_measure) is not None:
+        return f"at {at.measure} {at.comparison} {at.value:g}" + (f" of {at.of}" if at.of else "")
     return f"{trigger.point}" + ("" if step is None else f" {step}")
 
 

@@ -11,13 +11,13 @@ from edgebed.core.plan import TrainingNode, WorkerPlan
 from edgebed.journal.checkpoints import CheckpointStore, ModelCheckpoint
 from edgebed.learning.beginning import Beginning
 from edgebed.learning.data_sets.examples import Examples
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.roles.control.admission import NodeInputs
 from edgebed.wire.tensors import encode_dense
 
 
 def payload_of(
-    planned: PlannedTrial, checkpoints: CheckpointStore, beginning: Beginning
+    planned: PlannedTraining, checkpoints: CheckpointStore, beginning: Beginning
 ) -> Callable[[TrainingNode], NodeInputs]:
     """Return a function for what each node is given: the server the latest model, others their part of the data.
 
@@ -52,13 +52,13 @@ def payload_of(
     return payload
 
 
-def _evaluators(planned: PlannedTrial) -> dict[str, Examples]:
+def _evaluators(planned: PlannedTraining) -> dict[str, Examples]:
     """The parts of the data that the evaluator has: what is held out, and what it fine-tunes on."""
     own = planned.clients.own if planned.clients and planned.plan.evaluator.by_client else None
     return planned.measured if own is None else planned.measured | {TRAIN: own}
 
 
-def _workers(planned: PlannedTrial, node: TrainingNode) -> dict[str, Examples]:
+def _workers(planned: PlannedTraining, node: TrainingNode) -> dict[str, Examples]:
     """The parts that any other node has: what it trains on, and what it measures a model of its own on."""
     parts = {TRAIN: planned.examples(node)}
     if isinstance(node, WorkerPlan) and node.by_client:

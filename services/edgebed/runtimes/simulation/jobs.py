@@ -12,12 +12,12 @@ from edgebed.learning.beginning import Beginning
 from edgebed.learning.client_network import ClientNetwork
 from edgebed.learning.network import Network
 from edgebed.planning.node_plans import EVALUATOR
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.roles.work import Job, JobRunner, Steps, Work
 from edgebed.runtimes.node_building import work_of
 
 
-def jobs_of(planned: PlannedTrial, beginning: Beginning, device: str = "cpu") -> Callable[[str, Job], Steps]:
+def jobs_of(planned: PlannedTraining, beginning: Beginning, device: str = "cpu") -> Callable[[str, Job], Steps]:
     """Return a function that does any node's job: one network has all the data, a node's part is looked up in it.
 
     Torch computes on `device`.

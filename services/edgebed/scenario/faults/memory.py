@@ -16,7 +16,12 @@ class Memory(FaultSection, Triggered):
 
     kind: ClassVar[str] = "memory"
     example: ClassVar[str] = "{ memory: edge-0, at: 30s }"
-    not_for = MappingProxyType({"evaluator": ONLY_WATCHES})
+    not_for = MappingProxyType(
+        {
+            "evaluator": ONLY_WATCHES,
+            "program": "a node of edgebed's fills its own memory, and a program does not; kill it, or lower its memory",
+        }
+    )
 
     memory: Target
     """Target node(s); each needs a memory cap."""

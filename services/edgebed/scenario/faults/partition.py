@@ -32,7 +32,12 @@ class Partition(FaultSection):
 
     kind: ClassVar[str] = "partition"
     example: ClassVar[str] = "{ partition: [[server, edge-0], [edge-1]], at: 30s, for: 10s }"
-    not_for = MappingProxyType({"evaluator": NO_LINK})
+    not_for = MappingProxyType(
+        {
+            "evaluator": NO_LINK,
+            "program": "programs have no server that all traffic passes; cut takes a node off all others",
+        }
+    )
 
     partition: Annotated[list[Side], Field(min_length=2)]
     """Groups of nodes and classes, one of them with the server, e.g. `[[server, hubs], [phones-0, phones-1]]`. Who is

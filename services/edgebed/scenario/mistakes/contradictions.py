@@ -22,7 +22,8 @@ from edgebed.scenario.faults.settings.targets import Some, groups_of
 
 if TYPE_CHECKING:
     from edgebed.scenario.by_client import ByClientSection
-    from edgebed.scenario.schema import Evaluation, StopSection, TrialSection
+    from edgebed.scenario.programs.trial import ProgramTrial
+    from edgebed.scenario.schema import AnyTrial, Evaluation, StopSection, TrialSection
 
 Keys = tuple[str, ...]
 
@@ -49,11 +50,19 @@ def contradictions(trial: "TrialSection", seed: int) -> Iterator[Contradiction]:
     never: set[int] = set()
     """Places of entries that do not come before the end."""
     for k, (entry, of_entry) in enumerate(faults):
-        for found in _after_the_end(k, entry, of_entry, trial):
+        for found in (*_after_the_end(k, entry, of_entry, trial.stop.time), *_after_the_last_update(k, entry, trial)):
             never |= {k} if found.refused == "always" else set()
             yield found
         yield from _nothing_to_undo(k, of_entry, faults, trial)
     yield from _unreachable_steps(faults, never, trial)
+
+
+def program_contradictions(trial: "ProgramTrial", seed: int) -> Iterator[Contradiction]:
+    """Yield everything in a trial of programs that contradicts itself: its faults, and when it ends."""
+    faults = _faults_by_entry(trial, seed)
+    for k, (entry, of_entry) in enumerate(faults):
+        yield from _after_the_end(k, entry, of_entry, trial.stop.time)
+        yield from _nothing_to_undo(k, of_entry, faults, trial)
 
 
 def _last_update(trial: "TrialSection") -> int | None:
@@ -217,7 +226,7 @@ def _unmeasured_clients(trial: "TrialSection") -> Iterator[Contradiction]:
 _Entries = Sequence[tuple[FaultSection, Sequence[FaultPlan]]]
 
 
-def _faults_by_entry(trial: "TrialSection", seed: int) -> _Entries:
+def _faults_by_entry(trial: "AnyTrial", seed: int) -> _Entries:
     found: dict[str, list[FaultPlan]] = {name_of(entry, k): [] for k, entry in enumerate(trial.faults)}
     for fault in plan_faults(trial.faults, trial.roster, seed, trial.stop.time):
         found[fault.name].append(fault)
@@ -225,22 +234,27 @@ def _faults_by_entry(trial: "TrialSection", seed: int) -> _Entries:
 
 
 def _after_the_end(
-    k: int, entry: FaultSection, faults: Sequence[FaultPlan], trial: "TrialSection"
+    k: int, entry: FaultSection, faults: Sequence[FaultPlan], stop_s: float | None
 ) -> Iterator[Contradiction]:
     """An entry that would come when the trial is over; what comes with its end is no more than doubtful."""
-    name, stop = name_of(entry, k), trial.stop
+    name = name_of(entry, k)
     times_s = [fault.trigger.at_s for fault in faults if fault.trigger.at_s is not None]
-    if times_s and stop.time is not None and max(times_s) >= stop.time:
-        first, last, end = map(format_duration, (min(times_s), max(times_s), stop.time))
+    if times_s and stop_s is not None and max(times_s) >= stop_s:
+        first, last, end = map(format_duration, (min(times_s), max(times_s), stop_s))
         paths: tuple[Keys, ...] = (("faults", str(k), "at"), ("stop", "time"))
-        if min(times_s) > stop.time:
+        if min(times_s) > stop_s:
             yield Contradiction(paths, f"{name} comes at {first}, but the trial ends at {end}; {_SOONER}")
-        elif min(times_s) == stop.time:
+        elif min(times_s) == stop_s:
             yield Contradiction(paths, f"{name} comes at {first}, when the trial ends", "never")
         else:
             blamed = "until" if entry.until is not None else "at"
             paths = (("faults", str(k), blamed), ("stop", "time"))
             yield Contradiction(paths, f"{name} goes on until {last}, but the trial ends at {end}", "never")
+
+
+def _after_the_last_update(k: int, entry: FaultSection, trial: "TrialSection") -> Iterator[Contradiction]:
+    """An entry at an update that does not come; one that chance decides is no more than doubtful."""
+    name, stop = name_of(entry, k), trial.stop
     at_update, last_update = entry.at_update, _last_update(trial)
     if at_update is not None and stop.updates is not None and last_update is not None and at_update >= stop.updates:
         paths = (("faults", str(k), "at_update"), ("stop", "updates"))
@@ -255,7 +269,7 @@ _SOONER = "let it come sooner, or the trial end later"
 
 
 def _nothing_to_undo(
-    k: int, faults: Sequence[FaultPlan], entries: _Entries, trial: "TrialSection"
+    k: int, faults: Sequence[FaultPlan], entries: _Entries, trial: "AnyTrial"
 ) -> Iterator[Contradiction]:
     """A thaw of what nothing froze until then, a heal of what nothing cut."""
     entry = entries[k][0]
@@ -278,7 +292,7 @@ def _nothing_to_undo(
             yield Contradiction((("faults", str(k), undo), ("faults",)), message)
 
 
-def _whom(entry: FaultSection, faults: Sequence[FaultPlan], trial: "TrialSection") -> set[str]:
+def _whom(entry: FaultSection, faults: Sequence[FaultPlan], trial: "AnyTrial") -> set[str]:
     """Return the nodes that an entry may concern, whatever chance draws."""
     target = entry.target
     if isinstance(target, Some) and (target.fraction is not None or target.random is not None):

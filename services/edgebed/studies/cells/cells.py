@@ -127,7 +127,7 @@ class CellSpecs:
     def _spec(self, run: CellRun) -> CellSpec:
         cell = self.declared[run.cell]
         path = self.folder / cell.scenario
-        trial = self.scenario(run.cell).trials[cell.variant]
+        trial = self.scenario(run.cell).training[cell.variant]
         if trial.stop.updates is None:
             raise ScenarioError(f"{path}: variant '{cell.variant}' has no stop.updates, which every cell needs")
         updates, sets = trial.stop.updates, [f"seed={run.seed}"]

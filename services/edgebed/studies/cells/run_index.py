@@ -131,6 +131,7 @@ def is_planned(run: RunFolder, plan: TrainingPlan) -> bool:
     if plan.faults and manifest.get("resumed"):
         return False
     wanted = load_plan(msgspec.json.decode(dump_plan(plan)))  # as if read from a file
+    assert isinstance(wanted, TrainingPlan)
     is_live = not is_virtual(str(manifest.get("runtime")))
     if _essence(stored, is_live=is_live) != _essence(wanted, is_live=is_live):
         return False

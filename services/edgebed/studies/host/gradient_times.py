@@ -21,7 +21,7 @@ from edgebed.learning.data_sets.examples import Examples
 from edgebed.learning.models import registry as models
 from edgebed.learning.models.anatomy import gradient_operations
 from edgebed.learning.network import Network
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.scenario.devices.profile import DeviceProfile
 
 IMAGES = {"digits": (1, 8, 8), "mnist": (1, 28, 28), "cifar10": (3, 32, 32)}
@@ -80,7 +80,7 @@ def measure_machine(say: Callable[[str], None] = lambda _: None) -> Fitted:
     return Fitted(fit(rows), tuple(rows))
 
 
-def measure_trials(trials: Sequence[PlannedTrial]) -> list[Measured]:
+def measure_trials(trials: Sequence[PlannedTraining]) -> list[Measured]:
     """Gradients of the models that these trials train, each model and batch once, with their data."""
     found: dict[bytes, Measured] = {}
     for trial in trials:

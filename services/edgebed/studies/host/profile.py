@@ -33,7 +33,7 @@ from edgebed.learning.shards.building import local_head, optimizer_of, shapes_of
 from edgebed.learning.shards.gradient_modules import GradientModule, InputModule, of_modules
 from edgebed.learning.shards.network import ShardNetwork
 from edgebed.learning.trained import Trained, gradients
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.scenario.profiles import Beside, BesideRows, LayerRow, MessageCosts, Profile
 from edgebed.wire import frames as codec
 from edgebed.wire.messages import Activation
@@ -78,7 +78,7 @@ def written(seconds: float) -> str:
     return format_duration(float(f"{seconds:.{DIGITS}g}"))
 
 
-def profile_trials(trials: Sequence[PlannedTrial], say: Callable[[str], None] = lambda _: None) -> Profile:
+def profile_trials(trials: Sequence[PlannedTraining], say: Callable[[str], None] = lambda _: None) -> Profile:
     """The profile of the model that these trials train, with a mini-batch of the training set's first examples."""
     task, methods = trials[0].plan.nodes[0].task, [trial.plan.nodes[0].method for trial in trials]
     first = trials[0].data.train.take(slice(0, task.batch_size))

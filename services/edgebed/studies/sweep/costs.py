@@ -28,7 +28,7 @@ from edgebed.core.plan import Method, Part, Task
 from edgebed.core.units import format_duration
 from edgebed.journal.run_folder import write_atomically
 from edgebed.learning.objectives.registry import objective_of
-from edgebed.planning.planning import PlannedTrial
+from edgebed.planning.planning import PlannedTraining
 from edgebed.wire.tensors import decode_pieces, encode_pieces
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Costs(msgspec.Struct, frozen=True, kw_only=True):
         return self.gradient(data, task) is not None and self.compression(task, method) is not None
 
 
-def with_costs(trial: PlannedTrial, costs: Costs, say: Callable[[str], None]) -> Costs:
+def with_costs(trial: PlannedTraining, costs: Costs, say: Callable[[str], None]) -> Costs:
     """The costs with those that this trial needs, measured now unless they are there.
 
     EdgebedError where the rest was measured on another processor.
@@ -120,7 +120,7 @@ def with_costs(trial: PlannedTrial, costs: Costs, say: Callable[[str], None]) ->
     return _with(msgspec.structs.replace(costs, cpu=here), trial)
 
 
-def times_of(trial: PlannedTrial, costs: Costs) -> dict[str, str]:
+def times_of(trial: PlannedTraining, costs: Costs) -> dict[str, str]:
     """The settings of the task that were measured for this trial, as a scenario writes them.
 
     A gradient's time is not among them where devices have a speed of their own, from which it follows. A compression's
@@ -157,7 +157,7 @@ def rounded(seconds: float) -> float:
     return float(f"{seconds:.{DIGITS}g}")
 
 
-def _of(trial: PlannedTrial) -> tuple[Task, Method, str]:
+def _of(trial: PlannedTraining) -> tuple[Task, Method, str]:
     node = trial.plan.nodes[0]
     return node.task, node.method, trial.data.name
 
@@ -182,7 +182,7 @@ def _is_same(measured: Part, part: Part) -> bool:
     return not since or configure("compression", measured) == configure("compression", part)
 
 
-def _with(costs: Costs, trial: PlannedTrial) -> Costs:
+def _with(costs: Costs, trial: PlannedTraining) -> Costs:
     """The costs with those that this trial needs."""
     from edgebed.learning.network import Network  # loads torch
 

@@ -15,7 +15,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.task import TEST, VALIDATION, Level, TaskMeasure
 from edgebed.core.package import SHIPPED
 from edgebed.core.units import parse_rate
-from edgebed.planning.planning import PlannedTrial, plan_trials
+from edgebed.planning.planning import PlannedTraining, plan_trials
 from edgebed.scenario.load import SWEEP, load_scenario, written_trial
 from edgebed.scenario.schema import Scenario
 from edgebed.scenario.shipped import scenario_file
@@ -79,13 +79,13 @@ class SweepPlan:
     @property
     def measure(self) -> TaskMeasure:
         """The measure of the task that is to reach a value."""
-        measures = self.scenario.trials[self.methods[0]].measures
+        measures = self.scenario.training[self.methods[0]].measures
         return next(each for each in measures if each.name == self.level.measure)
 
     @property
     def selects_by(self) -> str:
         """The part of the data that it is reached on."""
-        tasks = [self.scenario.trials[method].task for method in self.methods]
+        tasks = [self.scenario.training[method].task for method in self.methods]
         return part_of(TEST if task.validation is None else VALIDATION for task in tasks)
 
     @property
@@ -112,11 +112,11 @@ class SweepPlan:
         """The options that make the point's trial of the scenario, whose own trials may end at another measure."""
         values = (f"{axis.key}={value}" for axis, value in zip(self.axes, point.values, strict=True))
         level = self.section.level_values
-        own = {key: None for trial in self.scenario.trials.values() for key in trial.stop.level_values}
+        own = {key: None for trial in self.scenario.training.values() for key in trial.stop.level_values}
         away = (f"stop.{key}=null" for key in own if key not in level)
         return (*values, *away, *(f"stop.{key}={value}" for key, value in level.items()))
 
-    def planned(self) -> Iterator[tuple[Point, PlannedTrial]]:
+    def planned(self) -> Iterator[tuple[Point, PlannedTraining]]:
         """Each point's trial with the times that the scenario has; ScenarioError where one cannot be run."""
         for values in dict.fromkeys(point.values for point in self.all):
             here = [Point(method, values) for method in self.methods]

@@ -177,7 +177,7 @@ def evaluate_sweep(
 
 
 def _notes(points: SweepPlan) -> tuple[str, ...]:
-    methods = [points.scenario.trials[name].method for name in points.methods]
+    methods = [points.scenario.training[name].method for name in points.methods]
     return tuple(dict.fromkeys(note for method in methods for note in notes_of(method)))
 
 

@@ -10,7 +10,8 @@ from edgebed.scenario.section import Duration, Section
 CHECK_MIN_S = 0.1  # heartbeats come a few times as often, from every node
 
 
-def _not_too_often(check_s: float) -> float:
+def not_too_often(check_s: float) -> float:
+    """A time between checks; ValueError where they come too often."""
     if check_s < CHECK_MIN_S:
         raise ValueError(f"{units.format_duration(check_s)} is below {units.format_duration(CHECK_MIN_S)}")
     return check_s
@@ -30,6 +31,6 @@ class Deadlines(Section):
     """How long a worker may be silent: the server takes one from which nothing has come for so long to have left, and
     nobody waits for it. A worker that computes or pauses for more than a third of that, or of `stall`, says so in a
     message. If left out, three times as long as the slowest push takes by the plan, and a minute at least."""
-    check: Annotated[Duration, AfterValidator(_not_too_often)] = 1.0
+    check: Annotated[Duration, AfterValidator(not_too_often)] = 1.0
     """Time between the controller's checks: a node without a heartbeat in two of them in a row has failed; with the
     next one it is back."""

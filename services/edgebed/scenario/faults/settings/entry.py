@@ -53,11 +53,23 @@ class FaultSection(Timed):
         for group in groups_of(target, roster):
             if reason := self.not_for.get(group.role):
                 yield Problem((key,), reason)
-            elif self.point and group.role != "worker":
-                moment = self.point.partition("-")[0]
-                yield Problem((moment,), f"the {group.role} does not push; give at or at_update", at_key=True)
+            elif trigger := next(self._strange_triggers(group.role), None):
+                yield trigger
             else:
                 yield from self.misfits(group)
+
+    def _strange_triggers(self, role: Role) -> Iterator[Problem]:
+        """Yield a trigger that nodes of a role do not know."""
+        moment = self.point.partition("-")[0] if self.point else ""
+        if role == "program":
+            for key in [key for key in (moment, "at_update" if self.at_update is not None else "") if key]:
+                why = "of a program no updates and no pushes are known; give at or at_measure"
+                yield Problem((key,), why, at_key=True)
+        elif self.at_measure is not None:
+            why = "nodes that train tell no measures by their output; give at or at_update"
+            yield Problem(("at_measure",), why, at_key=True)
+        elif moment and role != "worker":
+            yield Problem((moment,), f"the {role} does not push; give at or at_update", at_key=True)
 
     def misfits(self, group: Group) -> Iterable[Problem]:
         """Yield what of this kind's settings does not fit the nodes of a group."""

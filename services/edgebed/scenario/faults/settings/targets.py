@@ -15,7 +15,9 @@ from edgebed.scenario.mistakes.problems import Problem, Problems, choose, show
 from edgebed.scenario.names import WORKERS
 from edgebed.scenario.section import Form, Section, of_pattern
 
-Role = Literal["server", "evaluator", "store", "modules", "worker"]
+Role = Literal["server", "evaluator", "store", "modules", "worker", "program"]
+OF_CLASSES = ("worker", "program")
+"""Roles of the nodes that have a class of the fleet."""
 Draw = Callable[[str, int], float]
 """(node, k) -> a number from [0, 1), by the seed and the entry."""
 
@@ -113,7 +115,7 @@ def groups_of(target: str | Some, roster: Roster) -> list[Group]:
     if isinstance(target, str):
         return _named(target, roster)
     name = target.device_class or WORKERS
-    if name != WORKERS and (name not in roster or roster[name].role != "worker"):
+    if name != WORKERS and (name not in roster or roster[name].role not in OF_CLASSES):
         choice = choose(name, classes_of(roster))
         raise Problems([Problem(("class",), f"no class {name!r}; {choice}", choice=choice)])
     groups = _named(name, roster, is_class=True)
@@ -147,12 +149,12 @@ def size_of(target: str | Some, roster: Roster) -> int:
 
 def classes_of(roster: Roster) -> list[str]:
     """Return the names of the device classes."""
-    return [name for name, group in roster.items() if group.role == "worker"]
+    return [name for name, group in roster.items() if group.role in OF_CLASSES]
 
 
 def _named(name: str, roster: Roster, *, is_class: bool = False) -> list[Group]:
     if name == WORKERS:
-        return [group for group in roster.values() if group.role == "worker"]
+        return [group for group in roster.values() if group.role in OF_CLASSES]
     owner = name.rpartition("-")[0]
     if not is_class and owner in roster and name in roster[owner].nodes:
         return [roster[owner]]
@@ -171,7 +173,7 @@ def _unknown(name: str, roster: Roster) -> Problem:
             has = f"{first} to {last}" if first != last else f"{first} alone"
             return Problem((), f"no node {name!r}; class {owner} has {has}")
     hosts = sorted({host for group in roster.values() for host in group.hosts if host})
-    known = [*classes_of(roster), WORKERS, "server", "evaluator", *hosts]
+    known = [*classes_of(roster), WORKERS, *(role for role in ("server", "evaluator") if role in roster), *hosts]
     choice = choose(name, known)
     message = f"no node or class {name!r}{' or host with nodes' if hosts else ''}; {choice}"
     return Problem((), message, choice=choice)

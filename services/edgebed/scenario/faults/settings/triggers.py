@@ -1,4 +1,4 @@
-"""When a fault happens: at a time, at a number of updates, or where a worker is in its protocol; one of these.
+"""When a fault happens: at a time, an update or a measure's value, or where a worker is in its protocol; one of these.
 
 A worker has five points: `before: push`, `during: push`, `after: push`, `during: pull`, `after: pull`. There a fault
 happens the first time, or at one `step`, in the first of the node's incarnations; or by chance, with a `probability`
@@ -7,14 +7,17 @@ at every push of every incarnation. What happens at a time may be repeated: `at:
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+import msgspec
+from pydantic import Field, WithJsonSchema, model_validator
 
 from edgebed.core import units
-from edgebed.core.planned.fault import Point, Trigger
-from edgebed.scenario.mistakes.problems import Problem
-from edgebed.scenario.section import Duration, DurationFromZero, Section
+from edgebed.core.measures.measure import read_number
+from edgebed.core.planned.fault import AtMeasure, Point, Trigger
+from edgebed.scenario.choices import read_bound
+from edgebed.scenario.mistakes.problems import Problem, show
+from edgebed.scenario.section import Duration, DurationFromZero, Form, Section
 
 MOMENTS = ("before", "during", "after")
 POINTS: tuple[Point, ...] = get_args(Point)
@@ -23,10 +26,39 @@ TIMES_MAX = 10_000
 """How often one entry may happen: a plan has each time, with the nodes that are drawn for it."""
 
 
+def _read_at_measure(given: object) -> AtMeasure:
+    form = "a measure of the program and the value that it reaches, e.g. { step: 50, of: home-0 }"
+    names = [str(key) for key in given if key != "of"] if isinstance(given, Mapping) else []
+    if not isinstance(given, Mapping) or len(names) != 1:
+        raise ValueError(f"not a measure's value: {show(given)}; {form}")
+    value, of = given[names[0]], given.get("of", "")
+    if not isinstance(of, str):
+        raise ValueError(f"of: not a node or a class: {show(of)}; {form}")  # noqa: TRY004 - pydantic takes no other
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return AtMeasure(measure=names[0], value=float(value), of=of)
+    bound = read_bound(value, read_number, "<= 0.5")
+    if bound.comparison not in (">=", "<="):
+        raise ValueError(f"{bound.comparison} is reached at no certain value; write >= or <=, or the value alone: >=")
+    return AtMeasure(measure=names[0], value=bound.value, comparison=bound.comparison, of=of)
+
+
+def _write_at_measure(at: AtMeasure) -> dict[str, str | float]:
+    value = at.value if at.comparison == ">=" else f"{at.comparison} {at.value!r}"
+    return {at.measure: value} | ({"of": at.of} if at.of else {})
+
+
+MeasureReached = Annotated[
+    AtMeasure,
+    Form(
+        _read_at_measure, _write_at_measure, WithJsonSchema({"type": "object", "title": "{measure: value, of: node}"})
+    ),
+]
+
+
 class Timed(Section):
     """A trigger that all nodes can have, and how often."""
 
-    triggers: ClassVar[tuple[str, ...]] = ("at", "at_update")
+    triggers: ClassVar[tuple[str, ...]] = ("at", "at_update", "at_measure")
     """Keys of which exactly one is given."""
     repeats: ClassVar[bool] = True
     """Whether `every` may repeat it; a kind that recurs by itself says in `not_here` how."""
@@ -35,6 +67,9 @@ class Timed(Section):
     """Time since training began."""
     at_update: int | None = Field(default=None, ge=1)
     """Number of updates that the server has applied when the fault happens."""
+    at_measure: MeasureReached | None = None
+    """With programs: the measure whose value is reached when the fault happens, and the node or class that tells it:
+    `{ step: 50, of: home-0 }`, or `{ loss: "<= 0.5" }` of any node."""
     every: Duration | None = None
     """With `at`: the fault is repeated, so long after the time before; each time draws its nodes anew."""
     until: Duration | None = None
@@ -80,7 +115,7 @@ class Timed(Section):
 
     def trigger(self) -> Trigger:
         """Return the trigger for a plan."""
-        return Trigger(at_s=self.at, at_update=self.at_update)
+        return Trigger(at_s=self.at, at_update=self.at_update, at_measure=self.at_measure)
 
 
 class Triggered(Timed):
@@ -118,9 +153,8 @@ class Triggered(Timed):
 
     def trigger(self) -> Trigger:
         """Return the trigger for a plan."""
-        return Trigger(
-            at_s=self.at, at_update=self.at_update, point=self.point, step=self.step, probability=self.probability
-        )
+        point = {"point": self.point, "step": self.step, "probability": self.probability}
+        return msgspec.structs.replace(super().trigger(), **point)
 
 
 def _one_of(keys: Iterable[str]) -> str:
