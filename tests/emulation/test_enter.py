@@ -1,28 +1,20 @@
 """A program that is started where its node is: real namespaces, cgroups and mounts, and what becomes of its process."""
 
-import contextlib
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
 import psutil
 import pytest
-from node_plans import plan_of_role
 from waiting import until
 
-from edgebed.core.planned.link import LinkPlan
-from edgebed.emulation.cgroups import Cgroups
-from edgebed.emulation.enter import NOT_ENTERED, NOT_EXECUTABLE, NOT_FOUND, Entry
-from edgebed.emulation.namespaces import Namespaces
+from edgebed.emulation.enter import NOT_ENTERED, NOT_EXECUTABLE, NOT_FOUND
 
 pytestmark = pytest.mark.process  # it starts processes
 
-NODES = ("hub-0", "home-0")
 ABOUT_ITSELF = """
 import json, os, socket
 from pathlib import Path
@@ -47,70 +39,23 @@ program.wait()
 """
 
 
-class Holder:
-    """A node's network and cgroup, with a folder for its files and one to write in."""
-
-    def __init__(self, namespaces: Namespaces, folders: tuple[str, ...], folder: Path) -> None:
-        self.homes = namespaces.homes
-        self.folders = folders
-        self.scratch, self.files = folder / "scratch", folder / "files"
-        self.scratch.mkdir()
-        self.files.mkdir()
-
-    def entry(self, *argv: str, **other: object) -> Entry:
-        """For this program in `home-0`."""
-        hosts = "127.0.0.1 localhost\n" + "".join(f"{self.homes[node].address} {node}\n" for node in NODES)
-        given = Entry(
-            node="home-0", namespace=self.homes["home-0"].namespace, cgroups=self.folders, hosts=hosts,
-            scratch=str(self.scratch), argv=argv, environment={"PATH": os.environ["PATH"], "GREETING": "hello you"},
-        )  # fmt: skip
-        return msgspec.structs.replace(given, **other)
-
-    def run(self, *argv: str, **other: object) -> subprocess.CompletedProcess[str]:
-        """This program to its end."""
-        words = command(self.entry(*argv, **other))
-        return subprocess.run(words, check=False, capture_output=True, text=True, timeout=60)
-
-    def tells(self, **other: object) -> dict[str, object]:
-        """What a program in it finds about itself."""
-        done = self.run(sys.executable, "-c", ABOUT_ITSELF, **other)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
-
-def command(entry: Entry) -> list[str]:
-    """What starts the program."""
-    return [sys.executable, "-m", "edgebed.emulation.enter", msgspec.json.encode(entry).decode()]
-
-
-@pytest.fixture(scope="module")
-def places(tmp_path_factory) -> Iterator[tuple[Namespaces, tuple[str, ...]]]:
-    """The networks of a hub and of `home-0`, and the cgroups of this."""
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root: run the tests as root")
-    with contextlib.ExitStack() as ends:
-        log = tmp_path_factory.mktemp("namespaces") / "namespaces.log"
-        ends.callback((namespaces := Namespaces(dict.fromkeys(NODES, LinkPlan()), log)).close)
-        ends.callback((cgroups := Cgroups()).remove)
-        yield namespaces, cgroups.make(plan_of_role(node="home-0", role="worker", cpus=0.5))
-
-
-@pytest.fixture
-def holder(places, tmp_path) -> Holder:
-    """That of `home-0`, for one program after the other."""
-    return Holder(*places, tmp_path)
+def tells(holder, **other: object) -> dict[str, object]:
+    """What a program in it finds about itself."""
+    done = holder.run(sys.executable, "-c", ABOUT_ITSELF, **other)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 def test_a_program_is_in_its_nodes_network_and_cgroup_and_knows_all_nodes_by_name(holder):
     """Its own hostname is the node's, and so its address on the data network: the one it has to others."""
     before = Path("/etc/hosts").read_bytes()
-    told = holder.tells(niceness=3)
+    told = tells(holder, niceness=3)
 
-    assert told["interfaces"] == ["data", "lo"]
+    assert told["interfaces"] == ["data", "edgebed-down", "lo"]  # what is received is led through the third
     assert (told["hostname"], told["self"]) == ("home-0", holder.homes["home-0"].address)
     assert told["hub"] == holder.homes["hub-0"].address
     assert told["niceness"] == 3
-    for folder in holder.folders:
+    for folder in holder.folders().values():
         assert folder.rpartition("/edgebed_")[2] in told["cgroups"]
     assert Path("/etc/hosts").read_bytes() == before
     assert os.uname().nodename != "home-0"
@@ -122,7 +67,7 @@ def test_a_program_is_in_its_nodes_network_and_cgroup_and_knows_all_nodes_by_nam
 def test_a_program_has_the_environment_that_it_is_given_and_nothing_of_its_starters(holder):
     """No signal is ignored, no file is open but the three, and the process is the one that was started."""
     program = subprocess.Popen(
-        command(holder.entry("sh", "-c", 'echo $$ "$GREETING" "$*" "$PYTHONPATH"; trap; ls /proc/self/fd', "-", "a b")),
+        holder.command("sh", "-c", 'echo $$ "$GREETING" "$*" "$PYTHONPATH"; trap; ls /proc/self/fd', "-", "a b"),
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -139,7 +84,7 @@ def test_a_programs_files_are_its_working_directory_and_read_only(holder):
     (holder.files / "train.sh").write_text("#!/bin/sh\ncat note\n")
     (holder.files / "train.sh").chmod(0o755)
     (holder.files / "note").write_text("here")
-    with_files, without = holder.tells(files=str(holder.files)), holder.tells()
+    with_files, without = tells(holder, files=str(holder.files)), tells(holder)
 
     assert (with_files["cwd"], with_files["wrote"]) == (str(holder.files), "Read-only file system")
     assert (without["cwd"], without["wrote"]) == (str(holder.scratch), "it")
@@ -184,7 +129,7 @@ def test_a_place_that_is_not_there_is_named(holder, what):
 
 def test_a_program_ends_with_the_process_that_started_it(holder):
     """However that ends."""
-    argument = command(holder.entry("sleep", "600"))[-1]
+    argument = holder.command("sleep", "600")[-1]
     starter = subprocess.Popen([sys.executable, "-c", PARENT, argument], stdout=subprocess.PIPE, text=True)
     program = psutil.Process(int(starter.stdout.readline()))
     until(lambda: program.name() == "sleep", "the program", every_s=0.02)

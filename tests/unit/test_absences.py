@@ -125,6 +125,14 @@ def test_a_node_loads_nothing_heavy():
     assert not loaded & set(TOO_HEAVY_FOR_A_NODE)
 
 
+def test_what_stands_beside_each_program_of_a_user_loads_next_to_nothing():
+    """There is one for each node, and the first is what the program waits for."""
+    too_heavy = {*TOO_HEAVY_FOR_A_NODE, "torch", "numpy", "zmq"}
+
+    assert not loaded_by("edgebed.emulation.enter") & {*too_heavy, "psutil", "edgebed.core.plan"}
+    assert not loaded_by("edgebed.emulation.witness.witness") & too_heavy
+
+
 def test_a_server_loads_no_torch():
     """Its image has none."""
     of_server = [name for name in NODE_MODULES if not name.startswith("edgebed.learning.")]

@@ -13,7 +13,9 @@ from edgebed.core.actions import Action
 from edgebed.core.bounds import Count, Seconds, Seed
 from edgebed.core.recorded.measured import (
     Appended,
+    Bypass,
     Clock,
+    Connections,
     HostLoad,
     Link,
     Messages,
@@ -24,6 +26,7 @@ from edgebed.core.recorded.measured import (
     Transfers,
     Usage,
 )
+from edgebed.core.recorded.program import Exited, Measured, Output
 from edgebed.core.recorded.record import CountOrNone, Every, Lag, Loss, Record
 
 REASON_LENGTH_MAX = 500
@@ -391,12 +394,13 @@ class Ended(Record):
 RECORDS: tuple[type[Record], ...] = (
     Trial, Continued, Node, Update, Step, Diverged, Taught, Resumed, Progress, BackedUp, Evaluated, Clients, Finished,
     Refused, Dropped, Unauthenticated, Traffic,
-    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Seen, Appended, Transfers, Clock, HostLoad, Joined,
-    Left, AtWork, Unanswered, Pushes, Fault, Restored, Note, Ended,
+    Messages, Phases, ShardPhases, Sent, Received, Link, Usage, Connections, Bypass, Seen, Appended, Transfers, Clock,
+    HostLoad, Joined, Left, AtWork, Unanswered, Pushes, Fault, Restored, Measured, Exited, Output, Note, Ended,
 )  # fmt: skip
 AnyRecord = (
     Trial | Continued | Node | Update | Step | Diverged | Taught | Resumed | Progress | BackedUp | Evaluated | Clients
     | Finished | Refused | Dropped | Unauthenticated
-    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Seen | Appended | Transfers | Clock
-    | HostLoad | Joined | Left | AtWork | Unanswered | Pushes | Fault | Restored | Note | Ended
+    | Traffic | Messages | Phases | ShardPhases | Sent | Received | Link | Usage | Connections | Bypass | Seen
+    | Appended | Transfers | Clock | HostLoad | Joined | Left | AtWork | Unanswered | Pushes | Fault | Restored
+    | Measured | Exited | Output | Note | Ended
 )  # fmt: skip

@@ -24,7 +24,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import TrainingNode
+from edgebed.core.planned.node import CommonPlan
 from edgebed.core.process_names import is_running, own_process_name
 from edgebed.emulation.caps import CPU_PERIOD_US, cpu_quota_us, is_cap_held
 from edgebed.emulation.resources import ROOT, CgroupUsage, account, cgroup_usage, processes
@@ -62,7 +62,7 @@ class Cgroups:
             self.remove()
             raise
 
-    def make(self, node: TrainingNode) -> tuple[str, ...]:
+    def make(self, node: CommonPlan) -> tuple[str, ...]:
         """Make a node's cgroup with its caps; return the folders that its process is to enter."""
         folders = self.folders(node.node)
         for folder in set(folders.values()):

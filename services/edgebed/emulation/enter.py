@@ -58,8 +58,8 @@ def main() -> int:
     try:
         _enter(entry)
     except OSError as error:
-        where = f" {error.filename}" if error.filename else ""
-        return _refuse(NOT_ENTERED, f"the place of {entry.node} cannot be entered:{where} {error.strerror}")
+        why = ": ".join(filter(None, (error.filename, error.strerror)))
+        return _refuse(NOT_ENTERED, f"the place of {entry.node} cannot be entered: {why}")
     command = entry.argv[0]
     try:
         os.execvpe(command, entry.argv, entry.environment)  # noqa: S606 # a program without a shell is what is asked for

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan
 from edgebed.core.runtimes import Emulation
 from edgebed.emulation.means import (
     Mechanisms,
@@ -21,7 +21,7 @@ from edgebed.emulation.means import (
 class LocalMechanisms:
     """The kernel's means as far as the plan needs them and they can be had here."""
 
-    plan: TrainingPlan
+    plan: Plan
     mechanisms: Mechanisms = field(default_factory=lambda: Mechanisms("model"))
     """Mechanisms that hold the links."""
     cgroups: bool = False
@@ -55,7 +55,7 @@ class LocalMechanisms:
             yield "Memory caps are not held."
 
 
-def local_mechanisms(plan: TrainingPlan, emulation: Emulation) -> LocalMechanisms:
+def local_mechanisms(plan: Plan, emulation: Emulation) -> LocalMechanisms:
     """Return what the plan needs and this machine has; tries the kernel only for that."""
     linked, capped = has_links(plan), caps_cpus(plan) or caps_memory(plan)
     return LocalMechanisms(

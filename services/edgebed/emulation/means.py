@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from edgebed.core.errors import InfrastructureError, KernelLackError, ScenarioError, lacking
-from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.plan import NodePlan, Plan, ProgramsPlan
 from edgebed.core.planned.link import LinkChange
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.emulation.calibration import Place
@@ -37,20 +37,20 @@ class Mechanisms:
         """Whether the kernel limits rates."""
         return self.place in ("docker", "namespaces")
 
-    def mechanism(self, node: TrainingNode) -> Mechanism:
+    def mechanism(self, node: NodePlan) -> Mechanism:
         """Return what limits the rates of a node's link."""
         limited = node.link.limited or node.changeable
         if self.by_kernel:
             return "tc" if limited or self.delay(node) == "netem" else "none"
         return "model" if limited else "none"
 
-    def delay(self, node: TrainingNode) -> Delay:
+    def delay(self, node: NodePlan) -> Delay:
         """Return what makes the latency and jitter of a node's link, and loses packets."""
         if not (node.link.delayed or node.link.lossy or node.changeable):
             return ""
         return "netem" if self.by_kernel and self.netem else "line"
 
-    def why_not(self, node: TrainingNode, change: LinkChange) -> str:
+    def why_not(self, node: NodePlan, change: LinkChange) -> str:
         """Say why a node's link cannot be changed so during training; empty if it can."""
         if self.by_kernel and self.netem:
             return ""
@@ -60,7 +60,7 @@ class Mechanisms:
             return f"latency cannot be made here: {NO_NETEM}, and the link was planned without any"
         return ""
 
-    def notes(self, plan: TrainingPlan) -> Iterator[str]:
+    def notes(self, plan: Plan) -> Iterator[str]:
         """Yield notes for readers of the run: what holds its links; the evaluator's carries no training."""
         links = [node.link for node in plan.nodes if node.role != "evaluator"]
         if any(link.limited for link in links):
@@ -124,23 +124,23 @@ def has_cgroups(emulation: Emulation) -> bool:
     return emulation == "kernel" or (emulation == "auto" and not why_no_cgroups())
 
 
-def has_links(plan: TrainingPlan) -> bool:
+def has_links(plan: Plan) -> bool:
     """Whether something has to hold the nodes' links, now or when a fault changes them."""
     return any(node.link.shaped or node.changeable for node in plan.nodes)
 
 
-def caps_cpus(plan: TrainingPlan) -> bool:
+def caps_cpus(plan: Plan) -> bool:
     """Whether something has to hold CPU caps, now or when a fault changes them."""
     planned = any(node.cpus is not None for node in plan.nodes)
     return planned or any(step.injection.action == "cpus" for fault in plan.faults for step in fault.steps)
 
 
-def caps_memory(plan: TrainingPlan) -> bool:
+def caps_memory(plan: Plan) -> bool:
     """Whether something has to hold memory caps."""
     return any(node.memory_bytes is not None for node in plan.nodes)
 
 
-def check_mechanisms(plans: Iterable[TrainingPlan], runtime: Runtime, emulation: Emulation) -> None:
+def check_mechanisms(plans: Iterable[Plan], runtime: Runtime, emulation: Emulation) -> None:
     """Raise ScenarioError where what the user asked to hold links and caps cannot hold these."""
     if emulation not in TRAITS[runtime].emulations:
         raise ScenarioError(f"--emulation {emulation}: {TRAITS[runtime].held_by}; leave it out")
@@ -163,7 +163,25 @@ def check_mechanisms(plans: Iterable[TrainingPlan], runtime: Runtime, emulation:
         _check_caps_of_faults(plan, emulation)
 
 
-def _check_caps_of_faults(plan: TrainingPlan, emulation: Emulation) -> None:
+def check_conditions(plans: Iterable[ProgramsPlan]) -> None:
+    """Raise ScenarioError where this machine cannot give programs that are its processes their conditions."""
+    if reason := why_no_namespaces() or why_no_cgroups():
+        raise ScenarioError(
+            "programs of this machine run in network namespaces and cgroups of their own, and none can be made here: "
+            f"{reason}. Run as root of the machine, or in containers: --runtime docker"
+        )
+    for plan in plans:
+        if len(plan.nodes) > PORTS_MAX:
+            raise ScenarioError(f"{plan.trial}: {len(plan.nodes)} nodes are too many: a bridge takes {PORTS_MAX}")
+        delayed = [node.node for node in plan.nodes if node.link.delayed or node.link.lossy]
+        if delayed and not mechanisms_of("process", "kernel").netem:
+            raise ScenarioError(
+                f"{plan.trial}: the link of {delayed[0]} is to delay or lose packets: {NO_NETEM}. Leave out latency, "
+                "jitter and loss, or run where the kernel has it"
+            )
+
+
+def _check_caps_of_faults(plan: Plan, emulation: Emulation) -> None:
     """Raise ScenarioError where a fault needs a cap that the kernel alone can hold, and it does not."""
     if has_cgroups(emulation):
         return

@@ -112,8 +112,9 @@ class Interface(NamedTuple):
 class Netlink:
     """Connection to the kernel for questions about the network namespace that the thread is in now, for good."""
 
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+    def __init__(self, protocol: int = socket.NETLINK_ROUTE) -> None:
+        """`protocol`: whom it asks; that of routing knows interfaces and what is on them."""
+        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, protocol)
         self._socket.settimeout(5.0)
         self._sequence = 0
 
@@ -123,7 +124,7 @@ class Netlink:
 
     def interfaces(self) -> dict[int, Interface]:
         """Return all interfaces by their index. Raises OSError and BadAnswerError, as what follows."""
-        return dict(map(read_interface, self._dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0))))
+        return dict(map(read_interface, self.dump(_GET_LINK, _LINK.pack(socket.AF_UNSPEC, 0, 0, 0, 0))))
 
     def interface_at(self, index: int) -> Interface:
         """Return the interface with that index."""
@@ -132,13 +133,13 @@ class Netlink:
 
     def qdiscs(self) -> list[Qdisc]:
         """Return the queueing disciplines of all interfaces."""
-        return [read_qdisc(payload) for payload in self._dump(_GET_QDISC, _QDISC.pack(socket.AF_UNSPEC, 0, 0, 0, 0))]
+        return [read_qdisc(payload) for payload in self.dump(_GET_QDISC, _QDISC.pack(socket.AF_UNSPEC, 0, 0, 0, 0))]
 
     def filters(self, interface: int, parent: int) -> list[Payload]:
         """Return the payloads of an interface's filters below `parent`."""
-        return self._dump(_GET_FILTER, _QDISC.pack(socket.AF_UNSPEC, interface, 0, parent, 0))
+        return self.dump(_GET_FILTER, _QDISC.pack(socket.AF_UNSPEC, interface, 0, parent, 0))
 
-    def _dump(self, kind: int, request: Payload) -> list[Payload]:
+    def dump(self, kind: int, request: Payload) -> list[Payload]:
         """Return the payloads of the kernel's whole answer; OSError if it refuses."""
         return list(self._ask(kind, request, _REQUEST_DUMP))
 
@@ -153,7 +154,7 @@ class Netlink:
                 if kind_of_message == _DONE:
                     return
                 if kind_of_message == _ERROR:
-                    (code,) = _unpack(_INT32, payload)
+                    (code,) = unpack(_INT32, payload)
                     raise OSError(-code, os.strerror(-code))
                 yield payload
 
@@ -209,12 +210,12 @@ class LinkReader(Netlink):
     def _index_of(self, address: str) -> int:
         wanted = ipaddress.ip_address(address)
         held: dict[str, int] = {}
-        for payload in self._dump(_GET_ADDRESS, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
-            _, _, _, _, index = _unpack(_ADDRESS, payload)
+        for payload in self.dump(_GET_ADDRESS, _ADDRESS.pack(socket.AF_UNSPEC, 0, 0, 0, 0)):
+            _, _, _, _, index = unpack(_ADDRESS, payload)
             found = attributes(payload[_ADDRESS.size :])
             packed = found.get(_IFA_LOCAL, found.get(_IFA_ADDRESS, b""))
             if packed == wanted.packed:
-                return index
+                return int(index)
             if len(packed) == 4:
                 held[str(ipaddress.ip_address(packed))] = index
         known = ", ".join(sorted(held)) or "no address"
@@ -224,7 +225,7 @@ class LinkReader(Netlink):
 def messages(data: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield (type, sequence, payload) of each message in a datagram. Raises BadAnswerError."""
     while data:
-        length, kind, _, sequence, _ = _unpack(_HEADER, data)
+        length, kind, _, sequence, _ = unpack(_HEADER, data)
         if not _HEADER.size <= length <= len(data):
             raise BadAnswerError(f"a message of {length} bytes in {len(data)}")
         yield kind, sequence, data[_HEADER.size : length]
@@ -235,7 +236,7 @@ def attributes(data: bytes) -> dict[int, bytes]:
     """Return the value of each attribute by its type. Raises BadAnswerError."""
     found = {}
     while len(data) >= _ATTRIBUTE.size:
-        length, kind = _unpack(_ATTRIBUTE, data)
+        length, kind = unpack(_ATTRIBUTE, data)
         if not _ATTRIBUTE.size <= length <= len(data):
             raise BadAnswerError(f"an attribute of {length} bytes in {len(data)}")
         found[kind & _TYPE_MASK] = data[_ATTRIBUTE.size : length]
@@ -245,16 +246,16 @@ def attributes(data: bytes) -> dict[int, bytes]:
 
 def read_interface(payload: bytes) -> tuple[int, Interface]:
     """Read an interface, and its index, from the payload of its message. Raises BadAnswerError."""
-    _, _, index, _, _ = _unpack(_LINK, payload)
+    _, _, index, _, _ = unpack(_LINK, payload)
     found = attributes(payload[_LINK.size :])
-    received, sent = _unpack(_STATS64, found.get(_IFLA_STATS64, b""))
-    (mtu,), (peer,) = _unpack(_UINT32, found.get(_IFLA_MTU, b"")), _unpack(_UINT32, found.get(_IFLA_LINK, bytes(4)))
+    received, sent = unpack(_STATS64, found.get(_IFLA_STATS64, b""))
+    (mtu,), (peer,) = unpack(_UINT32, found.get(_IFLA_MTU, b"")), unpack(_UINT32, found.get(_IFLA_LINK, bytes(4)))
     return index, Interface(_text(found.get(_IFLA_IFNAME, b"")), mtu, received, sent, peer)
 
 
 def read_qdisc(payload: bytes) -> Qdisc:
     """Read a queueing discipline from the payload of its message. Raises BadAnswerError."""
-    _, interface, handle, parent, _ = _unpack(_QDISC, payload)
+    _, interface, handle, parent, _ = unpack(_QDISC, payload)
     found = attributes(payload[_QDISC.size :])
     kind, options = _text(found.get(_TCA_KIND, b"")), found.get(_TCA_OPTIONS, b"")
     queue = Queue()
@@ -276,7 +277,7 @@ def redirected(payload: bytes) -> set[int]:
     for action in attributes(options.get(_U32_ACTIONS, b"")).values():
         parts = attributes(action)
         if _text(parts.get(_ACTION_KIND, b"")) == "mirred":
-            (interface,) = _unpack(_MIRRED, attributes(parts.get(_ACTION_OPTIONS, b"")).get(_MIRRED_PARMS, b""))
+            (interface,) = unpack(_MIRRED, attributes(parts.get(_ACTION_OPTIONS, b"")).get(_MIRRED_PARMS, b""))
             interfaces.add(interface)
     return interfaces
 
@@ -295,33 +296,33 @@ def stack(qdiscs: list[Qdisc], interface: int) -> Queue | None:
 
 def _read_tbf(options: bytes) -> Queue:
     found = attributes(options)
-    rate_byte_s, limit_bytes, buffer_ticks = _unpack(_TBF, found.get(_TBF_PARMS, b""))
+    rate_byte_s, limit_bytes, buffer_ticks = unpack(_TBF, found.get(_TBF_PARMS, b""))
     if _TBF_RATE64 in found:
-        (rate_byte_s,) = _unpack(_UINT64, found[_TBF_RATE64])
+        (rate_byte_s,) = unpack(_UINT64, found[_TBF_RATE64])
     burst_bytes = round(rate_byte_s * buffer_ticks * TICK_NS / 1e9)
     return Queue(rate_bit_s=8 * rate_byte_s, burst_bytes=burst_bytes, limit_bytes=limit_bytes)
 
 
 def _read_netem(options: bytes) -> Queue:
-    values = dict(zip(_NETEM_FIELDS, _unpack(_NETEM, options), strict=True))
+    values = dict(zip(_NETEM_FIELDS, unpack(_NETEM, options), strict=True))
     found = attributes(options[_NETEM.size :])
     held: dict[str, Any] = {each.field: values[each.netem] / NETEM_UNITS[each.kind] for each in IMPAIRMENTS}
     for each in IMPAIRMENTS:
         if (attribute := _NETEM_64.get(each.netem)) in found:
-            held[each.field] = _unpack(_UINT64, found[attribute])[0] * 1e-9
+            held[each.field] = unpack(_UINT64, found[attribute])[0] * 1e-9
     return Queue(**held)
 
 
 def _with_counters(queue: Queue, stats: dict[int, bytes]) -> Queue:
-    sent_bytes, packets = _unpack(_BASIC, stats[_STATS_BASIC]) if _STATS_BASIC in stats else (0, 0)
+    sent_bytes, packets = unpack(_BASIC, stats[_STATS_BASIC]) if _STATS_BASIC in stats else (0, 0)
     if _STATS_PACKETS in stats:
-        (packets,) = _unpack(_UINT64, stats[_STATS_PACKETS])
-    waiting_bytes, drops = _unpack(_QUEUE, stats[_STATS_QUEUE]) if _STATS_QUEUE in stats else (0, 0)
+        (packets,) = unpack(_UINT64, stats[_STATS_PACKETS])
+    waiting_bytes, drops = unpack(_QUEUE, stats[_STATS_QUEUE]) if _STATS_QUEUE in stats else (0, 0)
     return replace(queue, bytes=sent_bytes, packets=packets, drops=drops, waiting_bytes=waiting_bytes)
 
 
-def _unpack(layout: struct.Struct, data: bytes) -> tuple[int, ...]:
-    """Return the integers at the beginning of `data`. Raises BadAnswerError."""
+def unpack(layout: struct.Struct, data: bytes) -> tuple[Any, ...]:
+    """Return the fields at the beginning of `data`. Raises BadAnswerError."""
     if len(data) < layout.size:
         raise BadAnswerError(f"{len(data)} bytes where {layout.size} are needed")
     return layout.unpack_from(data)

@@ -71,7 +71,7 @@ def trial_names(folder: RunFolder) -> list[str]:
 def planned_nodes(folder: RunFolder, trials: Sequence[str] = ()) -> list[str]:
     """The names of the nodes in the trials that have begun, of all trials if none is named."""
     begun = [each for each in folder.trials() if not trials or each.name in trials]
-    return list(dict.fromkeys(node.node for trial in begun for node in trial.read_plan().nodes))
+    return list(dict.fromkeys(node.node for trial in begun for node in trial.read_any_plan().nodes))
 
 
 def require_known(

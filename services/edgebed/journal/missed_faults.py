@@ -7,7 +7,7 @@ when training had ended did nothing to it: it did not happen. A fault with a `pr
 from collections import Counter
 from typing import NamedTuple
 
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan
 from edgebed.core.planned.fault import FaultPlan, Injection
 from edgebed.core.quantities import number_text, seconds_text
 from edgebed.journal.series import Series
@@ -42,7 +42,7 @@ class Missed(NamedTuple):
         return f"{self.fault.name}{of_node} {trigger_text(trigger, trigger.step)}"
 
 
-def missed_faults(plan: TrainingPlan, series: Series) -> tuple[Missed, ...]:
+def missed_faults(plan: Plan, series: Series) -> tuple[Missed, ...]:
     """Faults that will not happen any more, in the plan's order; none while the trial is in progress."""
     if series.trial is None or series.ended is None:
         return ()

@@ -15,8 +15,12 @@ The badge joins that to the conditions, those of the trial that fared worst: `me
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
+import msgspec
+
+from edgebed.journal.programs.summary import ProgramSummary
 from edgebed.journal.summary import TrialSummary
 
+AnySummary = TrialSummary | ProgramSummary
 Tone = Literal["good", "bad", "unknown"]
 WORST_FIRST = ("degraded", "unknown", "modelled", "trusted")
 HELD = frozenset(("modelled", "trusted"))
@@ -39,9 +43,36 @@ class RunOutcome(NamedTuple):
     """The result in a sentence or two."""
 
 
-def outcome_of(
-    trials: Sequence[TrialSummary], not_begun: Sequence[str] = (), *, is_running: bool = False
-) -> RunOutcome:
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The whole run, as in `summary.json`."""
+
+    scenario: str
+    question: str
+    runtime: str
+    seed: int
+    exit_code: int
+    result: str = ""
+    """The outcome: met, not met, completed (nothing was expected), diverged, accounting does not close, interrupted, no
+    result, or running."""
+    conditions: str = ""
+    """The verdict on the trial whose conditions fared worst: degraded, unknown, modelled or trusted; empty where no
+    trial has trained. Of a run in progress, the verdict until now."""
+    causes: tuple[str, ...] = ()
+    """Why conditions are degraded, e.g. host CPU."""
+    badge: str = ""
+    """Result and conditions on one line; for a run in progress `running`, with the conditions until now if any."""
+    text: str = ""
+    """The result in a sentence or two."""
+    trials: tuple[TrialSummary, ...]
+    programs: tuple[ProgramSummary, ...] = ()
+    """The trials whose nodes run programs of the user's; then there are no others."""
+    not_begun: tuple[str, ...] = ()
+    """Trials that were planned and did not begin."""
+    notes: tuple[str, ...] = ()
+    """What the controller wants a reader to know, e.g. that caps are not held."""
+
+
+def outcome_of(trials: Sequence[AnySummary], not_begun: Sequence[str] = (), *, is_running: bool = False) -> RunOutcome:
     """The outcome of a run of these trials; `not_begun` names those that were planned besides."""
     code = 3 if is_running else _exit_code(trials, not_begun)
     result = "running" if is_running else _result(code, trials, not_begun)
@@ -74,7 +105,7 @@ def outcome_text(summary: TrialSummary) -> str:
     return f"{summary.outcome}{reason}; {told} at update {summary.last_version or 0:,}"
 
 
-def _exit_code(trials: Sequence[TrialSummary], not_begun: Sequence[str]) -> int:
+def _exit_code(trials: Sequence[AnySummary], not_begun: Sequence[str]) -> int:
     if any(trial.outcome == "interrupted" for trial in trials):
         return 130
     if not trials or not_begun or not all(trial.is_sound for trial in trials):
@@ -82,7 +113,7 @@ def _exit_code(trials: Sequence[TrialSummary], not_begun: Sequence[str]) -> int:
     return 0 if all(trial.met for trial in trials) else 1
 
 
-def _result(code: int, trials: Sequence[TrialSummary], not_begun: Sequence[str]) -> str:
+def _result(code: int, trials: Sequence[AnySummary], not_begun: Sequence[str]) -> str:
     if code == 130:
         return "interrupted"
     if not trials or not_begun or not all(trial.ran_to_end for trial in trials):
@@ -96,17 +127,17 @@ def _result(code: int, trials: Sequence[TrialSummary], not_begun: Sequence[str])
     return "met" if any(each.met for trial in trials for each in trial.expectations) else "completed"
 
 
-def _unclosed(trials: Sequence[TrialSummary]) -> list[TrialSummary]:
+def _unclosed(trials: Sequence[AnySummary]) -> list[AnySummary]:
     """Trials that ran to their end, and whose updates are not all accounted for."""
     return [trial for trial in trials if trial.ran_to_end and not trial.is_sound]
 
 
-def _problem_text(trial: TrialSummary) -> str:
+def _problem_text(trial: AnySummary) -> str:
     """The first reason why the accounting does not close."""
     return trial.accounting.problems[0] if trial.accounting else ""
 
 
-def _conditions(trials: Sequence[TrialSummary]) -> tuple[str, tuple[str, ...]]:
+def _conditions(trials: Sequence[AnySummary]) -> tuple[str, tuple[str, ...]]:
     """The worst verdict of all trials that have one, and the causes of all that are degraded."""
     known = [trial.fidelity for trial in trials if trial.fidelity]
     worst = min((each.verdict for each in known), key=WORST_FIRST.index, default="")
@@ -114,7 +145,7 @@ def _conditions(trials: Sequence[TrialSummary]) -> tuple[str, tuple[str, ...]]:
     return worst, tuple(dict.fromkeys(causes))
 
 
-def _diverged_text(trials: Sequence[TrialSummary]) -> str:
+def _diverged_text(trials: Sequence[AnySummary]) -> str:
     """The first trial that diverged: at which update, and what was not finite."""
     diverged = [trial for trial in trials if trial.outcome == "diverged"]
     first, who = diverged[0].diverged, f"{diverged[0].trial} " if len(trials) > 1 else ""
@@ -123,7 +154,7 @@ def _diverged_text(trials: Sequence[TrialSummary]) -> str:
     return f"{who}diverged{where}{more}"
 
 
-def _text(result: str, trials: Sequence[TrialSummary], not_begun: Sequence[str]) -> str:
+def _text(result: str, trials: Sequence[AnySummary], not_begun: Sequence[str]) -> str:
     if result == "running":
         return "No result yet: the run is still running."
     if not trials:
@@ -143,14 +174,14 @@ def _text(result: str, trials: Sequence[TrialSummary], not_begun: Sequence[str])
     return " ".join([*ended, *_expected(trials, nothing_else=not diverged)])
 
 
-def _unheard(trials: Sequence[TrialSummary]) -> Iterator[str]:
+def _unheard(trials: Sequence[AnySummary]) -> Iterator[str]:
     """A sentence on each class none of whose pushes was applied."""
     for trial in trials:
         for clause in trial.unheard:
             yield f"In {trial.trial}, {clause}." if len(trials) > 1 else f"{clause[0].upper()}{clause[1:]}."
 
 
-def _expected(trials: Sequence[TrialSummary], *, nothing_else: bool) -> list[str]:
+def _expected(trials: Sequence[AnySummary], *, nothing_else: bool) -> list[str]:
     """Whether expectations were met, or that there are none."""
     expectations = [expectation for trial in trials for expectation in trial.expectations]
     if not expectations:

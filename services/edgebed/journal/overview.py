@@ -152,8 +152,10 @@ def _summary_of(folder: RunFolder) -> _Summary:
     if found.badge:
         return found
 
-    from edgebed.journal.outcome import outcome_of  # loads numpy, which no other run needs
-    from edgebed.journal.summary import RunSummary
+    from edgebed.journal.outcome import (
+        RunSummary,
+        outcome_of,  # loads numpy, which no other run needs
+    )
 
     whole = read_json(folder.summary, RunSummary, "a summary")  # an older edgebed has written no outcome
     outcome = outcome_of(whole.trials, whole.not_begun)

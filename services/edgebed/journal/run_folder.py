@@ -118,6 +118,12 @@ class TrialFolder:
             raise EdgebedError(f"{self.plan}: its nodes run programs of your own, and this is for trials that train")
         return plan
 
+    def runs_programs(self) -> bool:
+        """Whether its nodes run programs of the user's; no where the plan cannot be read."""
+        with contextlib.suppress(EdgebedError):
+            return "program" in read_json(self.plan, dict[str, Any], "a plan")
+        return False
+
     def read_any_plan(self) -> TrainingPlan | ProgramsPlan:
         """The trial's plan; EdgebedError where the file is missing or broken, or its plan of another form."""
         written = read_json(self.plan, dict[str, Any], "a plan")

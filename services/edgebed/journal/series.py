@@ -30,6 +30,7 @@ from edgebed.journal.columns.evaluations import Evaluations, evaluations_of
 from edgebed.journal.columns.updates import Updates
 from edgebed.journal.folds import Counters, Fold, Timeline, on, total
 from edgebed.journal.journal import not_a_line, read_journal
+from edgebed.journal.programs.series import Programs, ProgramSeries
 from edgebed.journal.series_divergence import RAN_TO_END, Divergence, divergence_of
 from edgebed.journal.series_faults import Faults, TimedFault
 from edgebed.journal.series_steps import ModelStep, ModuleLosses, ShardSteps, Steps
@@ -119,6 +120,7 @@ class Series:
     """What was measured client by client."""
     server: ServerSeries = dataclasses.field(default_factory=ServerSeries)
     shards: ShardSeries = dataclasses.field(default_factory=ShardSeries)
+    programs: ProgramSeries = dataclasses.field(default_factory=ProgramSeries)
     nodes: tuple[tuple[float, records.Node], ...] = ()
     """Changes of nodes' states, as (t, record); t is negative before training started, here and in notes."""
     reached_s: dict[str, dict[str, float]] = dataclasses.field(default_factory=dict)
@@ -238,7 +240,17 @@ class _Builder(Fold):
         self.pushes = SeenPushes()
         self.sightings = Sightings()
         self.used = TrainingUsage(self.timeline, self.counters)
-        parts = (self.counters, self.accounting, self.steps, self.faults, self.pushes, self.sightings, self.used)
+        self.programs = Programs(self.timeline)
+        parts = (
+            self.programs,
+            self.counters,
+            self.accounting,
+            self.steps,
+            self.faults,
+            self.pushes,
+            self.sightings,
+            self.used,
+        )
         super().__init__(*parts)
         names = ("t", "egress_bytes", "ingress_bytes", "worker", *_COPIED)
         self.columns: dict[str, array[Any]] = {
@@ -378,6 +390,7 @@ class _Builder(Fold):
                 lags=self.steps.surviving_lags(),
                 resumed=tuple(self.steps.resumed),
             ),
+            programs=self.programs.series(),
             first_not_finite=first,
             has_diverged=has_diverged,
             nodes=tuple((t, record) for t, _, record in kept[records.Node]),

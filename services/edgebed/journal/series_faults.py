@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgebed.core import records
-from edgebed.core.actions import BRINGS_BACK, ENDS_LIFE, FREEZES, TAKES_AWAY
+from edgebed.core.actions import BRINGS_BACK, ENDS_LIFE, FREEZES, LINK_ACTIONS, TAKES_AWAY
 from edgebed.journal.folds import Fold, Timeline, on
 from edgebed.roles.control.fault_text import UNSTOPPED
 
@@ -58,6 +58,8 @@ class Faults(Fold):
         """The place in `found` of the last fault that took each node away, or was to bring it back."""
         self.awaited: dict[str, int] = {}
         """The place in `found` of the action that brings each awaited node back."""
+        self.are_programs = False
+        """Whether nodes run programs of the user's: nobody hears of one, but its process is there or not."""
 
     @on(records.Update, records.Joined)
     def _heard(self, t: float, _: str, record: records.Update | records.Joined) -> None:
@@ -83,7 +85,7 @@ class Faults(Fold):
         done = TimedFault(self.timeline.since_began(t), record, self.timeline.since_began(record.asked_s))
         self.found.append(done)
         place, node = len(self.found) - 1, record.target
-        if not done.was_done:
+        if not done.was_done or (self.are_programs and record.action in LINK_ACTIONS):
             return
         if record.action in BRINGS_BACK:
             self.awaited[node] = self.last[node] = place
@@ -91,9 +93,18 @@ class Faults(Fold):
             self.last[node] = place
             self._gone(node, t)
 
+        if self.are_programs and record.action == "thaw":
+            self._is_back(node, t)
+
+    @on(records.Trial)
+    def _trial(self, _: float, __: str, record: records.Trial) -> None:
+        self.are_programs = record.parameters == 0
+
     @on(records.Node)
     def _node(self, t: float, _: str, record: records.Node) -> None:
-        if record.state == "died":
+        if self.are_programs and record.state == "ready":
+            self._is_back(record.name, t)
+        elif record.state == "died":
             if record.name not in self.gone_t:
                 self.last.pop(record.name, None)  # no fault did it; one that did is told of after the death
             self._gone(record.name, t)

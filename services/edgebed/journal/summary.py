@@ -6,7 +6,7 @@ What each number is, `core/measures/trial.py` declares; every one of them is a m
 import operator
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import numpy as np
@@ -16,7 +16,7 @@ from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.measures.clients import place_of
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import MEASURES, OF_TASK, CommonMeasures, Exchange, ServerMeasures, ShardMeasures
-from edgebed.core.plan import Comparison, TrainingPlan
+from edgebed.core.plan import Comparison, Plan, TrainingPlan
 from edgebed.core.quantities import VERDICTS
 from edgebed.core.records import ShardPhases, Traffic
 from edgebed.core.runtimes import is_virtual
@@ -156,33 +156,6 @@ class TrialSummary(CommonMeasures, frozen=True, kw_only=True):
         return self.outcome == "completed" and self.is_sound and not is_missed
 
 
-class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole run, as in `summary.json`."""
-
-    scenario: str
-    question: str
-    runtime: str
-    seed: int
-    exit_code: int
-    result: str = ""
-    """The outcome: met, not met, completed (nothing was expected), diverged, accounting does not close, interrupted, no
-    result, or running."""
-    conditions: str = ""
-    """The verdict on the trial whose conditions fared worst: degraded, unknown, modelled or trusted; empty where no
-    trial has trained. Of a run in progress, the verdict until now."""
-    causes: tuple[str, ...] = ()
-    """Why conditions are degraded, e.g. host CPU."""
-    badge: str = ""
-    """Result and conditions on one line; for a run in progress `running`, with the conditions until now if any."""
-    text: str = ""
-    """The result in a sentence or two."""
-    trials: tuple[TrialSummary, ...]
-    not_begun: tuple[str, ...] = ()
-    """Trials that were planned and did not begin."""
-    notes: tuple[str, ...] = ()
-    """What the controller wants a reader to know, e.g. that caps are not held."""
-
-
 def summarise(plan: TrainingPlan, series: Series) -> TrialSummary:
     """The numbers of one trial; works for a journal that breaks off anywhere, also for an empty one."""
     updates, evaluations = series.updates, series.evaluations
@@ -190,9 +163,6 @@ def summarise(plan: TrainingPlan, series: Series) -> TrialSummary:
     trained_s = series.trained_s if series.trial else None
     workers = [node.node for node in plan.workers()]
     is_sharded = not plan.pushes or bool(series.shards.resumed)
-    states: dict[str, set[str]] = {}
-    for _, node in series.nodes:
-        states.setdefault(node.name, set()).add(node.state)
     traffic = series.traffic[-1][1] if series.traffic else None
     own = traffic if traffic and traffic.has_own_interface else None
     first = series.first_not_finite if series.has_diverged else None
@@ -228,16 +198,14 @@ def summarise(plan: TrainingPlan, series: Series) -> TrialSummary:
         interface=own.interface if own else "",
         ack_bytes=own.ack_bytes if own else None,
         start_up=start_up_of(plan, series),
-        nodes_expected=len(plan.nodes),
-        nodes_joined=sum(bool(seen & JOINED_STATES) for seen in states.values()),
-        nodes_died=sum("died" in seen for seen in states.values()),
-        nodes_missing=sum("missing" in seen for seen in states.values()),
+        **node_numbers(plan, series),
         refused=sum(series.server.refused.values()),
         refused_by_code=series.server.refused,
         dropped=sum(series.dropped.values()),
         accounting=series.accounting,
         **_log(series),
-        **_faults(plan, series),
+        **fault_numbers(plan, series),
+        **_back(series),
         gone=series.gone,
         unobserved_s=series.unobserved_s,
         unobserved_updates=series.server.unobserved_updates,
@@ -253,7 +221,7 @@ def summarise(plan: TrainingPlan, series: Series) -> TrialSummary:
         ),
     )
     is_simulated = series.trial is not None and is_virtual(series.trial.runtime)
-    return msgspec.structs.replace(summary, expectations=_judge(plan, summary, is_simulated=is_simulated))
+    return msgspec.structs.replace(summary, expectations=judged(plan, summary, is_simulated=is_simulated))
 
 
 def _server(series: Series, contributions: Mapping[str, int]) -> ServerMeasures:
@@ -377,7 +345,20 @@ def _log(series: Series) -> dict[str, Any]:
     }
 
 
-def _faults(plan: TrainingPlan, series: Series) -> dict[str, Any]:
+def node_numbers(plan: Plan, series: Series) -> dict[str, Any]:
+    """Fields on how many nodes there were, and what became of them."""
+    states: dict[str, set[str]] = {}
+    for _, node in series.nodes:
+        states.setdefault(node.name, set()).add(node.state)
+    return {
+        "nodes_expected": len(plan.nodes),
+        "nodes_joined": sum(bool(seen & JOINED_STATES) for seen in states.values()),
+        "nodes_died": sum("died" in seen for seen in states.values()),
+        "nodes_missing": sum("missing" in seen for seen in states.values()),
+    }
+
+
+def fault_numbers(plan: Plan, series: Series) -> dict[str, Any]:
     """Fields on what was done to nodes, and what was not."""
     done = [each for each in series.faults if each.was_done]
     return {
@@ -385,6 +366,13 @@ def _faults(plan: TrainingPlan, series: Series) -> dict[str, Any]:
         "faults_failed": sum(bool(each.record.problem) for each in series.faults),
         "faults_missed": sum(not each.no_op for each in missed_faults(plan, series)),
         "fault_delay_s": max((each.delay_s for each in done), default=None),
+    }
+
+
+def _back(series: Series) -> dict[str, Any]:
+    """Fields on how long nodes took to be back."""
+    done = [each for each in series.faults if each.was_done]
+    return {
         "not_back": sum(each.record.action in BRINGS_BACK and each.is_to_end for each in done),
         "back_s": max((after_s for each in done if (after_s := _back_s(each, series)) is not None), default=None),
     }
@@ -396,24 +384,38 @@ def _back_s(done: TimedFault, series: Series) -> float | None:
     return series.trained_s - done.t if awaited else done.back_s
 
 
-def _judge(plan: TrainingPlan, summary: TrialSummary, *, is_simulated: bool) -> tuple[Expectation, ...]:
-    judged = []
+class Numbers(Protocol):
+    """The numbers of a trial, whatever its nodes run."""
+
+    @property
+    def fidelity(self) -> Fidelity | None:
+        """The verdict."""
+        ...
+
+    def value(self, measure: str) -> float | None:
+        """A measure's value by its name."""
+        ...
+
+
+def judged(plan: Plan, summary: Numbers, *, is_simulated: bool = False) -> tuple[Expectation, ...]:
+    """What the scenario expects, and whether it was met."""
+    found = []
     for measure, comparison, bound in plan.expectations:
         value = summary.value(measure)
         measured = None if value is None else float(value)
         met = measured is not None and COMPARISONS[comparison](measured, bound)
-        met = met and not (measure == "back_s" and summary.not_back)  # it is a least time then
-        judged.append(Expectation(measure=measure, comparison=comparison, bound=bound, measured=measured, met=met))
+        met = met and not (measure == "back_s" and summary.value("not_back"))  # it is a least time then
+        found.append(Expectation(measure=measure, comparison=comparison, bound=bound, measured=measured, met=met))
     if plan.expects_trusted:
         verdict = summary.fidelity.verdict if summary.fidelity else "unknown"
         measured = None if verdict == "unknown" else float(VERDICTS.index(verdict))
-        judged.append(
+        found.append(
             Expectation(
                 measure="verdict", comparison="==", bound=TRUSTED, measured=measured,
                 met=None if is_simulated else measured == TRUSTED,
             )
         )  # fmt: skip
-    return tuple(judged)
+    return tuple(found)
 
 
 def _numbered_pushes(series: Series) -> int:

@@ -12,7 +12,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.measures.task import TEST, TaskMeasure
-from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.plan import NodePlan, ProgramsPlan, TrainingPlan
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.folds import Counters, Fold, Timeline, on
 from edgebed.journal.troubles import Trouble, Troubles
@@ -56,6 +56,8 @@ class TrialStatus(msgspec.Struct, frozen=True, kw_only=True):
     trial: str
     state: str
     """What the trial is doing, e.g. starting, training, stopping."""
+    trains: bool = True
+    """Whether it trains by a method; else its nodes run programs, and what they measured last is in `measured`."""
     updates: int = 0
     updates_per_s: float | None = None
     """Updates a second, of the last few by the clock, also where time is virtual; None before there are two looks."""
@@ -105,26 +107,28 @@ def is_up(state: str) -> bool:
 class TrialState(Fold):
     """Follows the records of a trial, also one that broke off and was resumed."""
 
-    def __init__(self, plan: TrainingPlan, past: ResumedTrial | None = None) -> None:
+    def __init__(self, plan: TrainingPlan | ProgramsPlan, past: ResumedTrial | None = None) -> None:
         """`past`: what there was before the first record that will be followed."""
         self.timeline = Timeline(past.began_s if past else None)
         self.counters = Counters(self.timeline)
         self.troubles = Troubles(self.timeline)
         super().__init__(self.counters, self.troubles)
         self.plan = plan
+        self.training = plan if isinstance(plan, TrainingPlan) else None
+        """The plan; None: the nodes run programs of the user's."""
         self.phase = Phase.LAUNCHED
         self.ended: records.Ended | None = None
         self.updates = 0
         self.ingress_bytes = past.update_bytes if past else 0
         self.measured = past.measured if past else {}
         self.states = {node.node: "expected" for node in plan.nodes}
-        workers = plan.workers()
+        workers = plan.nodes if isinstance(plan, ProgramsPlan) else plan.workers()
         self._is_virtual = False
-        self._pushes = plan.pushes
+        self._pushes = self.training is not None and self.training.pushes
         self._work: Counter[str] = Counter()
         """Updates applied, or steps made by all its shards, for each device class."""
         self._class_of = {worker.node: worker.device_class for worker in workers}
-        self._classes: dict[str, list[TrainingNode]] = {}
+        self._classes: dict[str, list[NodePlan]] = {}
         for worker in workers:
             self._classes.setdefault(worker.device_class, []).append(worker)
         self._hosts: dict[str, float] = {}
@@ -137,18 +141,19 @@ class TrialState(Fold):
         span_s, updates, work = self._since(clock_s)
         return TrialStatus(
             trial=self.plan.trial,
-            state=self.phase.value,
+            state=self.phase.value if self.training else self.phase.value.replace("training", "running"),
+            trains=self.training is not None,
             updates=self.updates,
             updates_per_s=max(0, updates) / span_s if span_s > 0.0 else None,
             measured=self.measured,
-            selects_by=self.plan.evaluator.selects_by,
-            headline=self.plan.headline,
+            selects_by=self.training.evaluator.selects_by if self.training else "",
+            headline=self.training.headline if self.training else None,
             ingress_bytes=self.ingress_bytes if self._pushes else None,
             nodes_up=sum(map(is_up, self.states.values())),
             nodes_expected=len(self.states),
             nodes_ready=sum(state in READY for state in self.states.values()),
             elapsed_s=self._elapsed_s(now),
-            stop_updates=self.plan.stop_updates,
+            stop_updates=self.training.stop_updates if self.training else None,
             stop_time_s=self.plan.stop_time_s,
             is_virtual=self._is_virtual,
             classes=tuple(self._class_status(name, span_s, work.get(name, 0)) for name in self._classes),
@@ -188,7 +193,7 @@ class TrialState(Fold):
             cpus_held=sum(known) / len(known) if len(known) == len(nodes) else None,
         )
 
-    def _cap(self, node: TrainingNode) -> float | None:
+    def _cap(self, node: NodePlan) -> float | None:
         usage = self.counters.reports(records.Usage, node.node)
         held = usage.lives[-1].cpus_held if usage else None
         return node.cpus if held is None else held
@@ -246,11 +251,15 @@ class TrialState(Fold):
         self.measured = record.selecting
         self.phase = Phase.ENDING if record.final else self.phase
 
+    @on(records.Measured)
+    def _measured(self, _: float, __: str, record: records.Measured) -> None:
+        self.measured = self.measured | record.measured
+
     @on(records.Node)
     def _node(self, _: float, __: str, record: records.Node) -> None:
         if record.name in self.states:
             self.states[record.name] = record.state
-        if record.state == "stopped" and self.phase is not Phase.OVER:
+        if record.state == "stopped" and self.training and self.phase is not Phase.OVER:
             self.phase = Phase.ENDING
 
     @on(records.Finished)

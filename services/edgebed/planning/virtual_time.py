@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterator
 from typing import TypeVar
 
-from edgebed.core.plan import TrainingNode, TrainingPlan, WorkerPlan
+from edgebed.core.plan import NodePlan, TrainingPlan, WorkerPlan
 from edgebed.core.planned.device_core import REFERENCE
 from edgebed.core.quantities import ms_text, operations_text
 from edgebed.core.units import format_duration
@@ -52,7 +52,7 @@ def gradient_text(plan: TrainingPlan) -> str:
     return f"{', '.join(_by_core(plan))} ({operations_text(task.gradient_flop)}, as counted)"
 
 
-def speed_text(node: TrainingNode) -> str:
+def speed_text(node: NodePlan) -> str:
     """How fast a node's device is: its name, its speed, or its speed relative to another's."""
     if node.core is None:
         return f"{node.compute_speed:g}"

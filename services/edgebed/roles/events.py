@@ -71,6 +71,34 @@ class NodeExited(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
+class ProgramExited(msgspec.Struct, frozen=True, gc=False):
+    """Controller of programs only: a node's program ended, and whatever it had started."""
+
+    node: str
+    code: int | None = None
+    """Its exit code; None: a signal ended it, or it could not be started."""
+    signal: str = ""
+    oom: bool = False
+    left: int = 0
+    """Processes of its that were still there, and were killed."""
+    said: str = ""
+    """What else is known of its end, e.g. its last line."""
+
+
+class ReadySeen(msgspec.Struct, frozen=True, gc=False):
+    """Controller of programs only: a node's program shows that it is ready."""
+
+    node: str
+
+
+class LineSeen(msgspec.Struct, frozen=True, gc=False):
+    """Controller of programs only: a node's program printed a line that tells measures, or ends the trial."""
+
+    node: str
+    measured: dict[str, float]
+    is_end: bool = False
+
+
 class HealthChecked(msgspec.Struct, frozen=True, gc=False):
     """Controller only: a check is over; these nodes have sent a heartbeat since the last."""
 
@@ -106,7 +134,7 @@ class Observe(msgspec.Struct, frozen=True, gc=False):
 
 Event = (
     MessageReceived | Computed | Woken | Connected | Disconnected | AtPoint | NodeStarted | NodeExited | HealthChecked
-    | Injected | CommandReceived | Interrupted | Observe
+    | Injected | CommandReceived | Interrupted | Observe | ProgramExited | ReadySeen | LineSeen
 )  # fmt: skip
 
 
@@ -160,6 +188,12 @@ class CommandResult(msgspec.Struct, frozen=True, gc=False):
     """What was done, where that was not known before."""
 
 
+class EndProgram(msgspec.Struct, frozen=True, gc=False):
+    """Controller of programs only: ask a node's program to end, in its own way; `ProgramExited` comes if it does."""
+
+    node: str
+
+
 class Journal(msgspec.Struct, frozen=True, gc=False):
     """Write this record to the journal."""
 
@@ -189,7 +223,10 @@ class EndNode(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Effect = Send | Compute | Wake | Await | ApplyInjection | CommandResult | Journal | Expose | Release | Append | EndNode
+Effect = (
+    Send | Compute | Wake | Await | ApplyInjection | CommandResult | EndProgram | Journal | Expose | Release | Append
+    | EndNode
+)  # fmt: skip
 
 
 class Heart(Protocol):

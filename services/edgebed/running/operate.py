@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from edgebed.core.errors import KERNEL_LACKS, InfrastructureError, ScenarioError
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import ProgramsPlan, TrainingPlan
 from edgebed.core.planned.fault import Injection
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.run_folder import RunFolder, list_runs, runs_root
@@ -51,7 +51,7 @@ def act(
     trials = folder.trials()
     if not trials:
         raise ScenarioError(f"{folder.name}: no trial has begun yet; try again in a moment")
-    plan = trials[-1].read_plan()
+    plan = trials[-1].read_any_plan()
     nodes = nodes_of(plan, targets)
     began_s = time.monotonic()
     reply = ask(folder.path, OperatorCommand(tuple(injection for node in nodes for injection in injections(node))))
@@ -75,16 +75,17 @@ def roll_back(run: str | Path, step: int, *, runs_dir: str | Path | None = None)
     return folder.name, int(reply.told.removeprefix("step "))
 
 
-def nodes_of(plan: TrainingPlan, targets: Sequence[str]) -> tuple[str, ...]:
+def nodes_of(plan: TrainingPlan | ProgramsPlan, targets: Sequence[str]) -> tuple[str, ...]:
     """The nodes that the targets name, each once; ScenarioError for an unknown name."""
     found: dict[str, None] = {}
+    workers = plan.workers() if isinstance(plan, TrainingPlan) else plan.nodes
     for target in targets:
         named = [node.node for node in plan.nodes if node.node == target]
-        named = named or [node.node for node in plan.workers() if target in (node.device_class, ALL_WORKERS)]
+        named = named or [node.node for node in workers if target in (node.device_class, ALL_WORKERS)]
         if not named:
             nodes = [node.node for node in plan.nodes]
             more = f", … ({len(nodes)} in all)" if len(nodes) > SHOWN_MAX else ""
-            classes = ", ".join(dict.fromkeys(node.device_class for node in plan.workers()))
+            classes = ", ".join(dict.fromkeys(node.device_class for node in workers))
             raise ScenarioError(
                 f"no node '{target}'; there are {', '.join(nodes[:SHOWN_MAX])}{more}; "
                 f"a class ({classes}) or '{ALL_WORKERS}' means all of its nodes"

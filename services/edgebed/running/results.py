@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.errors import WITHOUT_LOG, EdgebedError, ScenarioError
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import ProgramsPlan, TrainingPlan
 from edgebed.journal import summary as summaries
 from edgebed.journal.journal import Entry, read_journal
-from edgebed.journal.outcome import outcome_of
+from edgebed.journal.outcome import RunSummary, outcome_of
+from edgebed.journal.programs.summary import ProgramSummary, summarise_programs
 from edgebed.journal.run_folder import RunFolder, TrialFolder, list_runs, runs_of, runs_root
 from edgebed.journal.series import Series
-from edgebed.journal.summary import RunSummary, TrialSummary
+from edgebed.journal.summary import TrialSummary
 from edgebed.roles.control.name import NAME as CONTROLLER
 from edgebed.running.tables import trials_html
 
@@ -29,14 +30,52 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-class Trial:
-    """One trial of a run."""
+class _Begun:
+    """A trial of a run, whatever its nodes run."""
 
     def __init__(self, folder: TrialFolder, *, in_progress: bool = False) -> None:
         """`in_progress`: its run is; then a journal without an end is still being written."""
         self.folder = folder
         self.name = folder.name
         self.in_progress = in_progress
+
+    def events(self) -> Iterator[Entry]:
+        """The journal's entries, (t in seconds, node, record), in order; none where there is no journal yet."""
+        return read_journal(self.folder.journal) if self.folder.journal.exists() else iter(())
+
+    def __repr__(self) -> str:
+        """The trial's name and folder."""
+        return f"{type(self).__name__}({self.name!r}, {str(self.folder.path)!r})"
+
+
+class ProgramTrial(_Begun):
+    """One trial whose nodes run programs of the user's."""
+
+    @cached_property
+    def plan(self) -> ProgramsPlan:
+        """Every node with its caps, its link and its command."""
+        plan = self.folder.read_any_plan()
+        assert isinstance(plan, ProgramsPlan)
+        return plan
+
+    @cached_property
+    def series(self) -> Series:
+        """The journal as arrays; `series.programs` has what programs told. EdgebedError as of `Trial.series`."""
+        if not self.folder.journal.exists():
+            return Series.empty()
+        return Series.from_journal(self.folder.journal, self.plan.stop_time_s)
+
+    @cached_property
+    def summary(self) -> ProgramSummary:
+        """The numbers and the judged expectations."""
+        found = summarise_programs(self.plan, self.series)
+        if self.in_progress and found.outcome == "unfinished":
+            return msgspec.structs.replace(found, outcome="running", reason="")
+        return found
+
+
+class Trial(_Begun):
+    """One trial of a run."""
 
     @cached_property
     def plan(self) -> TrainingPlan:
@@ -57,10 +96,6 @@ class Trial:
         if self.in_progress and found.outcome == "unfinished":
             return msgspec.structs.replace(found, outcome="running", reason="")
         return found
-
-    def events(self) -> Iterator[Entry]:
-        """The journal's entries, (t in seconds, node, record), in order; none where there is no journal yet."""
-        return read_journal(self.folder.journal) if self.folder.journal.exists() else iter(())
 
     def checkpoint(self) -> NDArray[np.float32]:
         """The trained model, flat, shape (n,); EdgebedError where the trial left none.
@@ -84,10 +119,6 @@ class Trial:
         """A row of its key figures, for notebooks."""
         return trials_html(self.name, [self.summary])
 
-    def __repr__(self) -> str:
-        """The trial's name and folder."""
-        return f"Trial({self.name!r}, {str(self.folder.path)!r})"
-
 
 class Run:
     """One run: its trials by name, in order."""
@@ -103,8 +134,22 @@ class Run:
 
     @cached_property
     def trials(self) -> dict[str, Trial]:
-        """The trials that have begun, by name."""
+        """The trials that have begun, by name; none where nodes run programs of the user's."""
+        if self._runs_programs:
+            return {}
         return {folder.name: Trial(folder, in_progress=self._in_progress) for folder in self.folder.trials()}
+
+    @cached_property
+    def programs(self) -> dict[str, ProgramTrial]:
+        """The trials that have begun whose nodes run programs of the user's, by name; none where they train."""
+        if not self._runs_programs:
+            return {}
+        return {folder.name: ProgramTrial(folder, in_progress=self._in_progress) for folder in self.folder.trials()}
+
+    @cached_property
+    def _runs_programs(self) -> bool:
+        """Whether the nodes run programs of the user's: all trials of a scenario do, or none does."""
+        return any(folder.plan.exists() and folder.runs_programs() for folder in self.folder.trials()[:1])
 
     @cached_property
     def _in_progress(self) -> bool:
@@ -151,6 +196,8 @@ class Run:
 
         Not where all that began has failed before it trained: there is nothing to go on from.
         """
+        if self.programs:
+            return False
         done = self.summary.not_begun == () and all(trial.ran_to_end for trial in self.summary.trials)
         begun = self.trials.values()
         is_empty = begun and all(each.series.trial is None and each.summary.outcome == "failed" for each in begun)
@@ -166,10 +213,12 @@ class Run:
     def summary(self) -> RunSummary:
         """The run in numbers, computed from the journals."""
         trials = tuple(trial.summary for trial in self.trials.values())
-        not_begun = tuple(name for name in self.manifest.get("trials", ()) if name not in self.trials)
-        outcome = outcome_of(trials, not_begun, is_running=self._in_progress)
-        notes = (text for trial in self.trials.values() for _, node, text in trial.series.notes if node == CONTROLLER)
-        plans = [trial.plan for trial in self.trials.values()]
+        programs = tuple(trial.summary for trial in self.programs.values())
+        begun: dict[str, Trial | ProgramTrial] = {**self.trials, **self.programs}
+        not_begun = tuple(name for name in self.manifest.get("trials", ()) if name not in begun)
+        outcome = outcome_of(trials or programs, not_begun, is_running=self._in_progress)
+        notes = (text for trial in begun.values() for _, node, text in trial.series.notes if node == CONTROLLER)
+        plans = [trial.plan for trial in begun.values()]
         return RunSummary(
             scenario=self.scenario,
             question=plans[0].question if plans else "",
@@ -177,6 +226,7 @@ class Run:
             seed=int(self.manifest.get("seed", plans[0].seed if plans else 0)),
             **outcome._asdict(),
             trials=trials,
+            programs=programs,
             not_begun=not_begun,
             notes=tuple(dict.fromkeys(notes)),
         )

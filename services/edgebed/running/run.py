@@ -22,9 +22,9 @@ from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, LocatedProblem, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Part, TrainingPlan
+from edgebed.core.plan import Part, Plan, TrainingPlan
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
-from edgebed.emulation.means import check_mechanisms
+from edgebed.emulation.means import check_conditions, check_mechanisms
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.run_folder import RunFolder, TrialFolder, checked_note, runs_root, write_atomically
 from edgebed.journal.summary import TrialSummary
@@ -33,8 +33,9 @@ from edgebed.learning.beginning import Beginning
 from edgebed.planning.deadlines import check_deadlines
 from edgebed.planning.link_warnings import check_links
 from edgebed.planning.memory import check_caps
+from edgebed.planning.planned import PlannedTrial
 from edgebed.planning.planning import PlannedTraining, plan_trials
-from edgebed.planning.program_plans import check_programs
+from edgebed.planning.program_plans import PlannedPrograms, check_programs, plan_programs
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.control.ending import BY_USER
 from edgebed.roles.control.name import NAME as CONTROLLER
@@ -68,7 +69,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 class ProgressLike(Protocol):
     """An observer of a run's progress (reports/live/progress.py)."""
 
-    def trial_started(self, plan: TrainingPlan) -> None:
+    def trial_started(self, plan: Plan) -> None:
         """Called when a trial begins."""
         ...
 
@@ -119,8 +120,8 @@ def run(
             from edgebed.running.hosts import with_capacities  # loads the engine's client
 
             loaded = with_capacities(loaded)
-        planned = plan_checked(loaded, options)
-        check_deadlines(loaded, [trial.plan for trial in planned], runtime)
+        planned = _planned(loaded, options)
+        training = [trial for trial in planned if isinstance(trial, PlannedTraining)]
         with ending_by_signal(), host_of(options, planned, processes, port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
             with working_on(folder, report, holding(folder)):  # from here on, others see that the run is in progress
@@ -134,8 +135,8 @@ def run(
                     variants=variants,
                     options=msgspec.to_builtins(options),
                     code=fingerprint(),
-                    own_code=own_code((trial.plan for trial in planned), (trial.data.name for trial in planned)),
-                    data={trial.data.name: trial.data.note for trial in planned if trial.data.note},
+                    own_code=own_code((trial.plan for trial in training), (trial.data.name for trial in training)),
+                    data={trial.data.name: trial.data.note for trial in training if trial.data.note},
                     recordings=recordings_of(loaded.trials.values()),
                     engine=host.engine,
                     note=note,
@@ -143,6 +144,24 @@ def run(
                 folder.write_scenario(resolved_yaml(loaded))
                 run_trials(planned, folder, host, progress)
         return write_results(folder, report)
+
+
+def _planned(scenario: Scenario, options: Options) -> Sequence[PlannedTrial]:
+    """The plans of all trials; ScenarioError where this machine cannot run them as asked, or not in time."""
+    if scenario.runs_programs:
+        return programs_checked(scenario, options)
+    planned = plan_checked(scenario, options)
+    check_deadlines(scenario, [trial.plan for trial in planned], options.runtime)
+    return planned
+
+
+def programs_checked(scenario: Scenario, options: Options) -> list[PlannedPrograms]:
+    """The plans of trials that run programs of the user's; as `plan_checked`."""
+    if TRAITS[options.runtime].has_containers:
+        raise ScenarioError(f"--runtime {options.runtime}: programs run in processes alone: --runtime process, as root")
+    planned = plan_programs(scenario)
+    check_conditions([trial.plan for trial in planned])
+    return planned
 
 
 def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTraining]:
@@ -159,7 +178,7 @@ def plan_checked(scenario: Scenario, options: Options) -> list[PlannedTraining]:
     return planned
 
 
-def host_of(options: Options, planned: Sequence[PlannedTraining], processes: int | None, port: int) -> TrialHost:
+def host_of(options: Options, planned: Sequence[PlannedTrial], processes: int | None, port: int) -> TrialHost:
     """Where the trials are to run."""
     return _host_of(options, [trial.plan for trial in planned], processes, port)
 
@@ -170,7 +189,7 @@ def require_runtime(options: Options, plans: Sequence[TrainingPlan]) -> None:
         pass
 
 
-def _host_of(options: Options, plans: Sequence[TrainingPlan], processes: int | None, port: int) -> TrialHost:
+def _host_of(options: Options, plans: Sequence[Plan], processes: int | None, port: int) -> TrialHost:
     runtime = runtime_of(
         options.runtime,
         processes=processes or len(os.sched_getaffinity(0)),
@@ -223,7 +242,7 @@ def recordings_of(trials: Iterable[AnyTrial]) -> list[dict[str, str]]:
 
 
 def run_trials(
-    planned: Sequence[PlannedTraining],
+    planned: Sequence[PlannedTrial],
     folder: RunFolder,
     host: TrialHost,
     progress: ProgressLike | None,
@@ -246,7 +265,7 @@ def run_trials(
         raise
 
 
-def _journal_interruption(planned: Sequence[PlannedTraining], folder: RunFolder) -> None:
+def _journal_interruption(planned: Sequence[PlannedTrial], folder: RunFolder) -> None:
     """Journal that the user ended the run where no trial says so: in the first that has not run to its end."""
     for trial in planned:
         begun = folder.trial(trial.plan.trial)
@@ -304,7 +323,7 @@ def write_results(folder: RunFolder, report: ReportWriter) -> Run:
 
 
 def _run_trial(
-    planned: PlannedTraining,
+    planned: PlannedTrial,
     folder: TrialFolder,
     host: TrialHost,
     progress: ProgressLike | None,
@@ -312,13 +331,17 @@ def _run_trial(
 ) -> bool:
     """Run one trial; False if no other is to follow."""
     folder.make(planned.plan)
-    beginning = Beginning(planned.plan)
+    beginning = Beginning(planned.plan) if isinstance(planned, PlannedTraining) else None
     if progress:
         progress.trial_started(planned.plan)
     trial = Trial(folder)
     with JournalWriter(folder.journal) as journal:
         show = progress.update if progress else lambda _: None
         try:
+            if isinstance(planned, PlannedPrograms):
+                return host.run_programs(planned.plan, folder, journal, show)
+            assert isinstance(planned, PlannedTraining)
+            assert beginning
             host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
         except EdgebedError as error:
             with contextlib.suppress(EdgebedError):

@@ -1,10 +1,12 @@
 """Runs a planned trial in the runtime that was asked for, and shows it to Prometheus meanwhile."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Self
 
 from edgebed.core import records
 from edgebed.core.console import say
+from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned.hosts import EngineAddress
 from edgebed.core.runtimes import TRAITS, Emulation
 from edgebed.core.runtimes import Runtime as RuntimeName
@@ -20,7 +22,7 @@ from edgebed.metrics.trial_metrics import TrialMetrics
 from edgebed.planning.planning import PlannedTraining
 from edgebed.roles.control.controller import Controller, ResumedTrial
 from edgebed.runtimes.checkpoint_fit import require_fitting
-from edgebed.runtimes.runtime import Assignment, Runtime
+from edgebed.runtimes.runtime import Assignment, ProgramAssignment, ProgramRuntime, Runtime
 from edgebed.runtimes.watch import StatusFeed
 
 
@@ -106,6 +108,25 @@ class TrialHost:
             result = outcome_of([found]).result
             self.metrics.judge_trial(verdict=verdict, result=result, steps_per_s=found.value("steps_per_s"))
             self.server.visits.await_scrape()
+
+    def run_programs(
+        self, plan: ProgramsPlan, folder: TrialFolder, journal: JournalWriter, show: Callable[[TrialStatus], None]
+    ) -> bool:
+        """Run a trial of programs; whether it is completed. KeyboardInterrupt as of `run_trial`."""
+
+        def keep_status(status: TrialStatus) -> None:
+            self.status = status
+            show(status)
+
+        assert isinstance(self.runtime, ProgramRuntime), "planning refuses programs elsewhere"
+        self.targets.clear()
+        watch = partial(StatusFeed, show=keep_status, observe=lambda *_: None)
+        outcome, is_unwanted = self.runtime.run_programs(
+            ProgramAssignment(plan=plan, folder=folder, journal=journal, watch=watch)
+        )
+        if is_unwanted:
+            raise KeyboardInterrupt
+        return outcome == "completed"
 
     def _observe(self, heart: Controller) -> Callable[[records.Record, str], None]:
         """A function that takes the trial's records, and lists a node for Prometheus once it is ready."""

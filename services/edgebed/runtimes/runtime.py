@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from edgebed.core.plan import ProgramsPlan
 from edgebed.core.runtimes import Runtime as RuntimeName
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
@@ -11,6 +12,7 @@ from edgebed.journal.run_folder import TrialFolder
 from edgebed.learning.beginning import Beginning
 from edgebed.planning.planning import PlannedTraining
 from edgebed.roles.control.controller import Controller, ResumedTrial
+from edgebed.roles.programs.controller import ProgramController
 from edgebed.runtimes.watch import StatusFeed
 
 
@@ -39,6 +41,17 @@ class Assignment:
         return self.past.until_s if self.past else 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class ProgramAssignment:
+    """A trial of programs to be run."""
+
+    plan: ProgramsPlan
+    folder: TrialFolder
+    journal: JournalWriter
+    watch: Callable[[ProgramController], StatusFeed]
+    """What shows the controller's heart to the user."""
+
+
 class Runtime(Protocol):
     """One of the ways to run the nodes of a trial."""
 
@@ -58,4 +71,13 @@ class Runtime(Protocol):
 
     def close(self) -> None:
         """End what was started for all trials of a run."""
+        ...
+
+
+@runtime_checkable
+class ProgramRuntime(Protocol):
+    """A runtime that runs programs of the user's, too."""
+
+    def run_programs(self, assignment: ProgramAssignment) -> tuple[str, bool]:
+        """Run a trial of programs to its end; return its outcome, and whether the user asked for an end besides."""
         ...

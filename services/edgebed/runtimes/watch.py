@@ -11,6 +11,7 @@ import msgspec
 from edgebed.core import records
 from edgebed.journal.trial_state import TrialState, TrialStatus
 from edgebed.roles.control.controller import Controller
+from edgebed.roles.programs.controller import ProgramController
 
 SHOW_S = 0.25
 
@@ -19,7 +20,10 @@ class StatusFeed:
     """Follows the records of a trial and shows its status a few times a second of real time."""
 
     def __init__(
-        self, heart: Controller, show: Callable[[TrialStatus], None], observe: Callable[[records.Record, str], None]
+        self,
+        heart: Controller | ProgramController,
+        show: Callable[[TrialStatus], None],
+        observe: Callable[[records.Record, str], None],
     ) -> None:
         """`show` gets the status, `observe` every record, and who reported it."""
         self.heart = heart
@@ -43,12 +47,12 @@ class StatusFeed:
         if wall_s < self.next_s:
             return
         self.next_s = wall_s + SHOW_S
-        state = "waiting for Prometheus' last scrape" if self.heart.is_lingering else self.heart.phase.value
         health = {name: member.health for name, member in self.heart.members.items()}
         status = self.state.status(now, wall_s)
+        state = "waiting for Prometheus' last scrape" if self.heart.is_lingering else self.heart.standing
         awaited = ""
         if self.interrupted and not status.is_virtual:
-            awaited = f"nodes have {self.heart.ending.grace_s:g} s to end; Ctrl-C again: at once"
+            awaited = f"nodes have {self.heart.grace_s:g} s to end; Ctrl-C again: at once"
         told = msgspec.structs.replace(
             status, state=state, interrupted=self.interrupted, awaited=awaited, health=health
         )

@@ -22,8 +22,9 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.cgroups import Cgroups
 from edgebed.emulation.netlink import BadAnswerError, Queue
+from edgebed.emulation.witness.usage import LinkReading, Reading, add_window
 from edgebed.journal.verdict.presence import Incarnation, Span
-from edgebed.runtimes.live.meters import LinkReading, Reading, UsageMeter, add_window
+from edgebed.runtimes.live.meters import UsageMeter
 from edgebed.runtimes.live.shell.device import NodeDevice
 from edgebed.runtimes.live.shell.lifetime import Lifetime
 from edgebed.wire.messages import Stop

@@ -5,7 +5,7 @@ together; the payload of all messages and the bytes at the network interface sta
 """
 
 from collections.abc import Collection, Iterable
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import msgspec
 
@@ -25,6 +25,25 @@ from edgebed.core.measures.measure import (
 )
 from edgebed.core.measures.task import VALIDATION, TaskMeasure
 from edgebed.core.quantities import bytes_text
+
+
+class Compared(Protocol):
+    """A measure that is compared with a bound."""
+
+    @property
+    def measure(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def bound(self) -> float:
+        """What it is compared with."""
+        ...
+
+    @property
+    def measured(self) -> float | None:
+        """Its value; None: it was not measured."""
+        ...
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -334,6 +353,12 @@ def all_measures(task: Iterable[TaskMeasure]) -> dict[str, Measure]:
     own = of_task(task)
     chance = "most_frequent_class"  # beside the headline, whose value it is without training
     return dict(list(own.items())[:2]) | {chance: MEASURES[chance]} | own | MEASURES
+
+
+def measured_text(expectation: "Compared", output: Iterable[str]) -> tuple[str, str]:
+    """What programs were measured to have, whose output tells these numbers, and the bound that was expected."""
+    measure = VERDICT if expectation.measure == VERDICT.name else program_measures(output)[expectation.measure]
+    return measure.text(expectation.measured), measure.text(expectation.bound)
 
 
 def measure_of(name: str, task: Collection[TaskMeasure] = ()) -> Measure:

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 import msgspec
 
 from edgebed.core.bounds import Amount, Count, PositiveCount
+from edgebed.core.planned.device_core import Core
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.planned.node import CommonPlan
 
@@ -69,6 +70,11 @@ class ProgramPlan(CommonPlan, frozen=True, kw_only=True, tag="program"):
     """The plan of a node that runs a program of the user's."""
 
     role: ClassVar[Literal["program"]] = "program"
+    compute_speed: ClassVar[float] = 1.0
+    core: ClassVar[Core | None] = None
+    shard: ClassVar[None] = None
+    pushes: ClassVar[bool] = False
+    counts_messages: ClassVar[bool] = False
     link: LinkPlan = LinkPlan()
     changeable: bool = False
     """Whether a fault cuts or changes the node's link."""

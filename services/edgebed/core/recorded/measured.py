@@ -5,6 +5,10 @@ from collections.abc import Iterable
 from edgebed.core.bounds import Amount, Count, Seconds, Share
 from edgebed.core.recorded.record import Record
 
+LOOK_S = 1.0
+"""Seconds between two looks of a node at itself."""
+TOLD_AFTER_MAX_S = 10.0
+TOLD_AFTER_SHARE = 0.1
 HOST_LOAD_S = 2.0
 """Seconds that a `HostLoad` covers."""
 SLEW_SHOWN = 0.001
@@ -182,6 +186,33 @@ class Usage(Record):
     uplink_drops: Count | None = None
     """Packets that this queue dropped."""
     downlink_drops: Count | None = None
+
+
+class Connections(Record):
+    """A program's connections of TCP with another node, as its kernel counts them: cumulative, by the node's witness.
+
+    Of each that has ended the last is known, unless thousands end within a second. What other protocols carry is not
+    counted here, nor are headers.
+    """
+
+    peer: str
+    """The other node, or an address that none has."""
+    count: Count
+    """Connections that were seen, whoever opened them."""
+    acked_bytes: Count
+    """Bytes that were sent, as far as the other end has acknowledged them; opening and ending count one each."""
+    received_bytes: Count
+    round_trip_s: Amount | None = None
+    """The smallest round trip of all of them; None: none has been measured."""
+
+
+class Bypass(Record):
+    """Bytes of a program that passed another interface than its link's: cumulative, by the node's witness."""
+
+    interface: str
+    """Its name in the node's network namespace; the loopback is none of these."""
+    bytes: Count
+    """Bytes in both directions since the namespace was made."""
 
 
 class Seen(Record):
@@ -367,9 +398,16 @@ CUMULATIVE: dict[type[Record], tuple[str, tuple[str, ...]]] = {
     Usage: ("cpu_s", ()),
     Appended: ("bytes", ()),
     Transfers: ("asked_s", ("name", "direction", "to")),
+    Connections: ("count", ("peer",)),
+    Bypass: ("bytes", ("interface",)),
 }
 """What a node reports of itself since its incarnation began: a field that never falls until the next one, and the
 fields by which several such reports of a node are told apart."""
+
+
+def told_after_s(time_s: float) -> float:
+    """Seconds after which a node that has measured itself for `time_s` tells of it again."""
+    return min(TOLD_AFTER_MAX_S, max(LOOK_S, TOLD_AFTER_SHARE * time_s))
 
 
 def first_of_each(differences: Iterable[str]) -> dict[str, str]:

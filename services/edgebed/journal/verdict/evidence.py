@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.core.actions import LINK_ACTIONS
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan
 from edgebed.core.planned.link import PROPERTIES, LinkPlan, Property
+from edgebed.core.planned.program import ProgramPlan
 from edgebed.core.quantities import all_text
 from edgebed.core.recorded.measured import HOST_LOAD_S, Usage
 from edgebed.journal.series import Floats, Series
@@ -39,7 +40,7 @@ from edgebed.journal.verdict.host_rules import CAP_TOLERANCE, DEVICE_TOLERANCE, 
 from edgebed.journal.verdict.link_rules import EARLY_MAX, HANDLING_S, RATE_TOLERANCE
 from edgebed.journal.verdict.lots import MESSAGES_MIN
 from edgebed.journal.verdict.presence import OUT_OF_REACH, Incarnation, Presence, Span
-from edgebed.journal.verdict.seen_rules import DIFFERENCE_MAX, unread
+from edgebed.journal.verdict.seen_rules import DIFFERENCE_MAX, NOBODY, unread
 from edgebed.journal.verdict.stop_rules import STOPPED_MAX, STOPPED_MIN_S
 
 OBSERVED_MIN = 0.9
@@ -242,12 +243,14 @@ def _of_node(node: Judged, trial: Observed, presence: Presence, *, is_timed: boo
         by = BY_CGROUP if any(end.memory_held_bytes is not None for end in ends) else BY_PROCESS
         known = [end for end in ends if end.memory_bytes is not None]
         yield claim("memory cap", by, AT_MOST_CAP, known, NO_MEMORY)
-    if is_timed:
+    seen_s = min(owed_s, sum(life.last.time_s for life in trial.seen.get(node.name, ())))
+    if is_timed and isinstance(plan, ProgramPlan):  # which has no clock of its own to look at
+        yield Claim("stops", OUTSIDE, STOPPED, owed_s, seen_s, NOBODY, node)
+    elif is_timed:
         known = [end for end in ends if end.stopped_s is not None]
         yield claim("stops", OWN_CLOCK, STOPPED, known, NO_STOPS)
     if _link_conditions(plan.link) or plan.cpus is not None:
         why = unread(trial).get(node.name)
-        seen_s = min(owed_s, sum(life.last.time_s for life in trial.seen.get(node.name, ())))
         yield Claim(OWN_ACCOUNT, f"{OUTSIDE}; not seen: {why}" if why else OUTSIDE, ALIKE, owed_s, seen_s, "", node)
 
 
@@ -265,8 +268,8 @@ def _of_link(node: Judged, trial: Observed, presence: Presence, owed_s: float) -
             yield Claim(condition, by, AS_ASKED, owed_s, observed_s, missing, node)
         for condition in changed:  # nobody owes what was not planned
             yield Claim(condition, by, AS_ASKED, observed_s, observed_s, "", node)
-    shaped = node.plan.link.shaped or trial.server.plan.link.shaped
-    if node.plan.pushes and shaped and not trial.is_lossy(node):
+    is_shaped = node.plan.pushes and (node.plan.link.shaped or trial.server.plan.link.shaped)
+    if is_shaped and not trial.is_lossy(node):
         pulls = series.traffic[-1][1].pulls if series.traffic else len(series.updates)
         models_a_push = min(1.0, pulls / max(1, len(series.updates)))  # a worker may push several times for one model
         ways = (("pushes", "up", trial.server.name), ("models", "down", node.name))
@@ -325,7 +328,7 @@ def _any(times: Floats, spans: Iterable[Span]) -> NDArray[np.bool_]:
 # --- hosts ------------------------------------------------------------------------------------------------------------
 
 
-def _of_hosts(plan: TrainingPlan, presence: Presence) -> Iterator[Claim]:
+def _of_hosts(plan: Plan, presence: Presence) -> Iterator[Claim]:
     """What is known of how busy each host was, while nodes were there."""
     for host, spans in _presences(plan, presence).items():
         loads_s = [t for t, _ in presence.series.hosts.get(host, ())]
@@ -337,7 +340,7 @@ def _of_hosts(plan: TrainingPlan, presence: Presence) -> Iterator[Claim]:
             yield Claim("load", PROBE, KEPT_TIME, owed_s, observed_s, NO_HOST, subject=the(host))
 
 
-def _presences(plan: TrainingPlan, presence: Presence) -> dict[str, list[Span]]:
+def _presences(plan: Plan, presence: Presence) -> dict[str, list[Span]]:
     """For each host, when any node took part there; of several, one whose nodes are out of reach may be so itself."""
     series, found = presence.series, dict[str, list[Span]]()
     is_alone = series.hosts.keys() == {""} or not any(node.host for node in plan.nodes)

@@ -10,6 +10,7 @@ from itertools import groupby
 
 from edgebed.core import quantities
 from edgebed.core.actions import ACTIONS
+from edgebed.core.plan import ServerPlan
 from edgebed.journal.series_faults import BY_HAND, TimedFault
 from edgebed.journal.verdict.findings import Finding, Observed, Rule, seconds_text
 from edgebed.roles.control.fault_text import AS_PLANNED
@@ -110,7 +111,7 @@ def silences(trial: Observed) -> Iterator[Finding]:
         times = quantities.count_text(len(found), "time")
         others = f", {times} in all" if len(found) > 1 else ""
         yield Finding(
-            f"silence: {found[0]} left by silence, of {trial.plan.server.silence_s:g} s and with no fault behind it"
+            f"silence: {found[0]} left by silence, of {_silence_s(trial):g} s and with no fault behind it"
             f"{others}; find what held it up (edgebed logs), or raise deadlines.silence"
         )
 
@@ -120,7 +121,7 @@ def _is_explained(trial: Observed, worker: str, t: float) -> bool:
 
     TCP may be silent for as long again as a link was cut.
     """
-    since_s = t - 2.0 * (trial.plan.server.silence_s or 0.0)
+    since_s = t - 2.0 * _silence_s(trial)
     in_force: set[tuple[str, str]] = set()
     for done in trial.faults:
         target, action = done.record.target, done.record.action
@@ -136,4 +137,12 @@ def _is_explained(trial: Observed, worker: str, t: float) -> bool:
     return bool(in_force)
 
 
-FAULT_RULES: tuple[Rule, ...] = (undone, missed, late, unfrozen, deaths, silences)
+def _silence_s(trial: Observed) -> float:
+    """Seconds after which the server gives a silent worker up."""
+    plan = trial.server.plan
+    return (plan.silence_s if isinstance(plan, ServerPlan) else None) or 0.0
+
+
+DONE_RULES: tuple[Rule, ...] = (undone, missed, late, deaths)
+"""Rules that hold whatever nodes run."""
+FAULT_RULES: tuple[Rule, ...] = (*DONE_RULES, unfrozen, silences)

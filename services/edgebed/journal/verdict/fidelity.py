@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan, ProgramsPlan, TrainingPlan
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.skipped_evaluations import skipped_text
 from edgebed.journal.missed_faults import missed_faults
@@ -28,13 +28,14 @@ from edgebed.journal.verdict.controller_rules import CONTROLLER_RULES, remade
 from edgebed.journal.verdict.effect_rules import EFFECT_RULES
 from edgebed.journal.verdict.evaluation_rules import EVALUATION_RULES
 from edgebed.journal.verdict.evidence import SHORT_S, TOO_SHORT, Evidence, claims_of, evidence_of, unobserved
-from edgebed.journal.verdict.fault_rules import FAULT_RULES
-from edgebed.journal.verdict.findings import Judged, Observed, can_be_spoiled
+from edgebed.journal.verdict.fault_rules import DONE_RULES, FAULT_RULES
+from edgebed.journal.verdict.findings import Judged, Observed, Rule, can_be_spoiled
 from edgebed.journal.verdict.host_rules import HOST_RULES
 from edgebed.journal.verdict.hosts import HostConditions, hosts_of
 from edgebed.journal.verdict.link_rules import LINK_RULES
 from edgebed.journal.verdict.measured import NodeConditions, rows_of
 from edgebed.journal.verdict.presence import Presence
+from edgebed.journal.verdict.program_rules import PROGRAM_RULES, idle
 from edgebed.journal.verdict.seen_rules import SEEN_RULES
 from edgebed.journal.verdict.staleness_rules import STALENESS_RULES
 from edgebed.journal.verdict.stop_rules import STOP_RULES
@@ -78,22 +79,19 @@ class Fidelity(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(words)) if self.verdict == "degraded" else ()
 
 
-def judge(plan: TrainingPlan, series: Series) -> Fidelity | None:
+def judge(plan: Plan, series: Series) -> Fidelity | None:
     """The verdict on a trial; None where it never trained."""
     if series.trial is None:
         return None
     trial = _observed(plan, series)
     is_simulated = is_virtual(series.trial.runtime)
-    rules = (*FAULT_RULES, *STALENESS_RULES, *EVALUATION_RULES, remade)
-    if not is_simulated:
-        live = (*EFFECT_RULES, *CONTROLLER_RULES, *LINK_RULES, *TRAFFIC_RULES, *HOST_RULES, *SEEN_RULES, *STOP_RULES)
-        rules = (*rules, *live)
-    findings = [finding for rule in rules for finding in rule(trial)]
+    findings = [finding for rule in _rules(plan, is_simulated=is_simulated) for finding in rule(trial)]
     reasons = tuple(finding.text for finding in findings if finding.is_fault)
     advice = dict.fromkeys(finding.advice for finding in findings if finding.advice)
     remarks = (*advice, *(finding.text for finding in findings if not finding.is_fault))
     rows = tuple(node.row for node in trial.everybody)
     if is_simulated:
+        assert isinstance(plan, TrainingPlan), "virtual time runs no programs"
         told = [SIMULATED, f"virtual time: {virtual_time_text(plan)}"] + [NOT_JUDGED] * plan.expects_trusted
         verdict: Verdict = "degraded" if reasons else "modelled"
         return Fidelity(verdict=verdict, reasons=reasons, remarks=(*told, *remarks), nodes=rows)
@@ -118,13 +116,25 @@ def judge(plan: TrainingPlan, series: Series) -> Fidelity | None:
     )
 
 
-def _observed(plan: TrainingPlan, series: Series) -> Observed:
+def _rules(plan: Plan, *, is_simulated: bool) -> tuple[Rule, ...]:
+    """The rules that a trial is judged by."""
+    kernel = (*LINK_RULES, idle, *HOST_RULES, *SEEN_RULES, *STOP_RULES)
+    if isinstance(plan, ProgramsPlan):
+        return (*DONE_RULES, *EFFECT_RULES, *kernel, *PROGRAM_RULES)
+    rules = (*FAULT_RULES, *STALENESS_RULES, *EVALUATION_RULES, remade)
+    return rules if is_simulated else (*rules, *EFFECT_RULES, *CONTROLLER_RULES, *TRAFFIC_RULES, *kernel)
+
+
+def _observed(plan: Plan, series: Series) -> Observed:
     """The facts that the rules look at."""
     everybody = tuple(map(Judged, plan.nodes, rows_of(plan, series)))
     presence = Presence(series)
     frozen = {name: freezes for name in presence.done if (freezes := presence.frozen(name))}
     watching = {node.name for node in everybody if node.plan.role == "evaluator"}
     losses = unasked_losses([(t, node) for t, node in series.nodes if t <= series.trained_s], series.faults)
+    explained = {
+        (each.name, each.incarnation) for _, each in series.programs.exits if each.asked or each.consequence_of
+    }
     return Observed(
         plan=plan,
         everybody=everybody,
@@ -134,8 +144,10 @@ def _observed(plan: TrainingPlan, series: Series) -> Observed:
         faults=series.faults,
         survivors=presence.survivors(),
         missed=missed_faults(plan, series),
-        skipped=skipped_text(plan, series),
-        lost=tuple(node for node in losses if node.name not in watching),
+        skipped=skipped_text(plan, series) if isinstance(plan, TrainingPlan) else "",
+        lost=tuple(
+            node for node in losses if node.name not in watching and (node.name, node.incarnation) not in explained
+        ),
         left=tuple((t, record) for t, record in series.server.left if t <= series.trained_s),
         pushes=series.server.pushes,
         was_restored=bool(series.server.restored),
@@ -145,6 +157,18 @@ def _observed(plan: TrainingPlan, series: Series) -> Observed:
         alone_s=series.unobserved_s,
         alone_updates=series.server.unobserved_updates,
         seen=series.seen,
+        programs=series.programs,
+        carried=_carried(series),
         remade_updates=series.server.remade_updates,
         was_stopped=series.outcome in ("interrupted", "failed"),
     )
+
+
+def _carried(series: Series) -> dict[str, int]:
+    """Bytes that passed each node's link in both directions, as far as it told."""
+    found: dict[str, int] = {}
+    for node, lives in series.usage.items():
+        known = [(life.uplink_bytes, life.downlink_bytes) for life in lives if life.uplink_bytes is not None]
+        if known and len(known) == len(lives):
+            found[node] = sum(sent + (came or 0) for sent, came in known)
+    return found

@@ -8,10 +8,11 @@ from typing import NamedTuple
 from edgebed.core import records
 from edgebed.core.actions import ACTIONS
 from edgebed.core.framing import MTU
-from edgebed.core.plan import TrainingNode, TrainingPlan, Waiting, WorkerPlan
+from edgebed.core.plan import NodePlan, Plan, Waiting, WorkerPlan
 from edgebed.core.quantities import first_text
 from edgebed.journal.accounts.seen_pushes import WorkerPushes
 from edgebed.journal.missed_faults import Missed
+from edgebed.journal.programs.series import ProgramSeries
 from edgebed.journal.series_faults import TimedFault
 from edgebed.journal.verdict.hosts import HostConditions
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
@@ -52,7 +53,7 @@ class Finding(NamedTuple):
 class Judged(NamedTuple):
     """A node: what was asked of its conditions, and its row."""
 
-    plan: TrainingNode
+    plan: NodePlan
     row: NodeConditions
 
     @property
@@ -73,7 +74,7 @@ class Judged(NamedTuple):
 class Observed:
     """The facts about a trial that rules look at."""
 
-    plan: TrainingPlan
+    plan: Plan
     everybody: tuple[Judged, ...]
     """All nodes, in the plan's order."""
     hosts: Mapping[str, HostConditions] = field(default_factory=dict)
@@ -110,6 +111,10 @@ class Observed:
     """Updates that were applied in that time."""
     seen: Mapping[str, tuple[Sighting, ...]] = field(default_factory=dict)
     """What was seen of nodes from outside, by node and incarnation."""
+    programs: ProgramSeries = field(default_factory=ProgramSeries)
+    """What programs of the user's told and did."""
+    carried: Mapping[str, int] = field(default_factory=dict)
+    """Bytes that passed each node's link in both directions, where its interface is its own."""
     remade_updates: int = 0
     """Updates that a resume from a checkpoint lost, and that were made again."""
     was_stopped: bool = False
@@ -210,18 +215,18 @@ class Observed:
 Rule = Callable[[Observed], Iterator[Finding]]
 
 
-def can_be_spoiled(node: TrainingNode) -> bool:
+def can_be_spoiled(node: NodePlan) -> bool:
     """Whether the plan asks for anything that takes time, which a busy host stretches."""
     pauses = isinstance(node, WorkerPlan) and node.waiting != Waiting()
     return node.link.shaped or node.cpus is not None or node.compute_speed != 1.0 or node.core is not None or pauses
 
 
-def takes_time(plan: TrainingPlan) -> bool:
+def takes_time(plan: Plan) -> bool:
     """Whether the plan asks for anything of any node that a busy host stretches."""
     return any(can_be_spoiled(node) for node in plan.nodes)
 
 
-def is_promised(node: TrainingNode) -> bool:
+def is_promised(node: NodePlan) -> bool:
     """Whether the plan promises a node a core, or a part of one, or a speed."""
     if node.role == "server":
         return node.cpus is not None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from edgebed.core.quantities import bytes_text, rate_text
 from edgebed.core.recorded.measured import HOST_LOAD_S
 from edgebed.emulation.caps import is_memory_held
-from edgebed.journal.verdict.busiest import WINDOWS_MIN
+from edgebed.emulation.witness.busiest import WINDOWS_MIN
 from edgebed.journal.verdict.findings import (
     BUSY_MIN,
     SERVER_BUSY_MIN,

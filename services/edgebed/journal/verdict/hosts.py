@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from edgebed.core.recorded.measured import HOST_LOAD_S, HostLoad
+from edgebed.emulation.witness.busiest import WINDOWS_MIN
 from edgebed.journal.series import Series
-from edgebed.journal.verdict.busiest import WINDOWS_MIN
 
 
 class HostConditions(msgspec.Struct, frozen=True, kw_only=True):

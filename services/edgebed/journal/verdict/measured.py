@@ -11,7 +11,7 @@ import msgspec
 
 from edgebed.core import records
 from edgebed.core.framing import MTU, burst_bytes
-from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.plan import NodePlan, Plan
 from edgebed.core.planned.link import Impairments, impairments_of
 from edgebed.core.recorded.measured import first_of_each
 from edgebed.core.units import parse_rate
@@ -150,12 +150,12 @@ class NodeConditions(Impairments, frozen=True, kw_only=True):
     """What differed, the first of each cause."""
 
 
-def rows_of(plan: TrainingPlan, series: Series) -> tuple[NodeConditions, ...]:
+def rows_of(plan: Plan, series: Series) -> tuple[NodeConditions, ...]:
     """A row for every node of the plan, in its order."""
     return tuple(_row(node, series) for node in plan.nodes)
 
 
-def _row(plan: TrainingNode, series: Series) -> NodeConditions:
+def _row(plan: NodePlan, series: Series) -> NodeConditions:
     links = series.links.get(plan.node, ())
     last = links[-1] if links else records.Link(mechanism="")
     ends = series.usage.get(plan.node, ())
@@ -198,9 +198,7 @@ def _row(plan: TrainingNode, series: Series) -> NodeConditions:
     )
 
 
-def _way(
-    plan: TrainingNode, direction: Literal["up", "down"], series: Series, last: records.Link
-) -> DirectionConditions:
+def _way(plan: NodePlan, direction: Literal["up", "down"], series: Series, last: records.Link) -> DirectionConditions:
     name = "uplink" if direction == "up" else "downlink"
     schedule = LinkSchedule(plan.link)
 
@@ -254,14 +252,14 @@ def _bytes(usage: Sequence[records.Usage]) -> dict[str, Any]:
     }
 
 
-def _pairs(plan: TrainingNode, series: Series) -> Iterator[DirectionConditions]:
+def _pairs(plan: NodePlan, series: Series) -> Iterator[DirectionConditions]:
     for to, ends in _to_others(plan, series):
         sums = _sums(ends)
         if sums["messages"] or sums["impossible"]:
             yield DirectionConditions(direction="up", to=to, **sums)
 
 
-def _to_others(plan: TrainingNode, series: Series) -> list[tuple[str, tuple[records.Transfers, ...]]]:
+def _to_others(plan: NodePlan, series: Series) -> list[tuple[str, tuple[records.Transfers, ...]]]:
     """Transfers of a shard, or of a node that serves them, by receiver."""
     if not plan.counts_messages:
         return []

@@ -8,13 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from edgebed.core.actions import BRINGS_BACK, ENDS_FREEZE, FREEZES, KILLS, TAKES_AWAY
+from edgebed.core.recorded.measured import LOOK_S, told_after_s
 from edgebed.journal.series import Series
 from edgebed.journal.series_faults import SERVER, TimedFault
 
-LOOK_S = 1.0
-"""Seconds between two looks of a node at itself."""
-TOLD_AFTER_MAX_S = 10.0
-TOLD_AFTER_SHARE = 0.1
 ENDS = ("stopped", "died", "missing")
 OUT_OF_REACH = "unresponsive"
 ANEW = ("expected", "started", "joined")
@@ -68,11 +65,6 @@ class Incarnation(NamedTuple):
         since_s, until_s = self.span
         lost_s = 0.0 if self.reported else told_after_s(self.span.length_s) + LOOK_S
         return Span(since_s, max(since_s, until_s - lost_s))
-
-
-def told_after_s(time_s: float) -> float:
-    """Seconds after which a node that has measured itself for `time_s` tells of it again."""
-    return min(TOLD_AFTER_MAX_S, max(LOOK_S, TOLD_AFTER_SHARE * time_s))
 
 
 class Presence:

@@ -10,6 +10,7 @@ been given up does not: so where a part of the fleet does not take part, the mea
 
 from collections.abc import Iterator
 
+from edgebed.core.plan import ServerPlan
 from edgebed.journal.verdict.findings import Finding, Observed, Rule
 
 PUSHES_MIN = 20
@@ -20,8 +21,8 @@ DIFFERENCE_MAX = 0.1
 
 def staleness(trial: Observed) -> Iterator[Finding]:
     """A mean staleness that no fleet without faults has."""
-    plan = trial.plan
-    aggregation = plan.server.method.parts.get("aggregation")
+    server = trial.server.plan
+    aggregation = server.method.parts.get("aggregation") if isinstance(server, ServerPlan) else None
     if aggregation is None or aggregation.name != "asynchronous" or _is_disturbed(trial):
         return
     names = [node.name for node in trial.workers]

@@ -196,6 +196,19 @@ def _usage(record: records.Usage) -> str:
     )
 
 
+def _connections(record: records.Connections) -> str:
+    return _listed(
+        f"{count_text(record.count, 'connection')} with {record.peer} so far",
+        f"{bytes_text(record.acked_bytes)} sent",
+        f"{bytes_text(record.received_bytes)} received",
+        _if(record.round_trip_s is not None, f"smallest round trip {seconds_text(record.round_trip_s)}"),
+    )
+
+
+def _bypass(record: records.Bypass) -> str:
+    return f"{bytes_text(record.bytes)} passed {record.interface}, and not the node's link"
+
+
 def _seen(record: records.Seen) -> str:
     return _listed(
         f"{record.name} seen from outside for {seconds_text(record.time_s)}",
@@ -275,6 +288,25 @@ def _pushes(record: records.Pushes) -> str:
     return f"{count_text(record.begun, 'update')} begun in this incarnation, {record.pushed:,} pushed"
 
 
+def _measured(record: records.Measured) -> str:
+    return f"measured {', '.join(f'{name} {number_text(value)}' for name, value in record.measured.items())}"
+
+
+def _exited(record: records.Exited) -> str:
+    life = _if(record.incarnation > 1, f" (incarnation {record.incarnation})")
+    left = _if(record.left, f"{record.left:,} of what it had started left, and killed")
+    return _listed(f"the program of {record.name} ended{life}", record.text, left)
+
+
+def _output(record: records.Output) -> str:
+    return _listed(
+        f"{bytes_text(record.bytes)} of output",
+        _if(record.left_out_bytes, f"{bytes_text(record.left_out_bytes)} of it left out of the log"),
+        _if(record.dropped, f"{count_text(record.dropped, 'measure')} beyond those of a second dropped"),
+        _if(record.unusable, f"{count_text(record.unusable, 'value')} that are no finite number"),
+    )
+
+
 def _progress(record: records.Progress) -> str:
     steps = f"{count_text(record.begun, 'step')} begun, {record.made:,} made"
     return f"{steps} since step {record.since:,}{_history(record.history)}"
@@ -331,6 +363,8 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     ),
     records.Link: _link,
     records.Usage: _usage,
+    records.Connections: _connections,
+    records.Bypass: _bypass,
     records.Seen: _seen,
     records.Appended: _appended,
     records.Transfers: _transfers,
@@ -345,6 +379,9 @@ _TEXTS: dict[type[records.Record], Callable[[Any], str]] = {
     records.Pushes: _pushes,
     records.Fault: _fault,
     records.Restored: _restored,
+    records.Measured: _measured,
+    records.Exited: _exited,
+    records.Output: _output,
     records.Note: lambda record: f"note: {record.text}",
     records.Ended: lambda record: _listed(f"the trial is over, {record.outcome}", record.reason),
 }

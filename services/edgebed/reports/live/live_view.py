@@ -31,6 +31,7 @@ RESERVED_ROWS = 1
 HEAD_ROWS = 2
 BAR_COLUMNS_MIN = 6
 GAP = "  "
+MEASURES_MAX = 3  # of programs
 SECONDS_MAX = 99.5  # what is longer is told in minutes
 LEAST_IMPORTANT = ("rate", "wall", "up", "nodes", "time", "left")
 LEAST_IMPORTANT_OF_CLASS = ("share", "CPU", "rate")
@@ -57,6 +58,13 @@ def figures_of(status: TrialStatus, times: Times) -> dict[str, str]:
     if status.state == Phase.LAUNCHED.value:
         ready = f"{status.nodes_ready:,} of {count_text(status.nodes_expected, 'node')} ready"
         return {"updates": ready, "time": seconds_text(status.elapsed_s)}
+    if not status.trains:
+        told = [f"{name} {number_text(value)}" for name, value in status.measured.items()]
+        return {
+            "updates": f"{status.nodes_up:,} of {count_text(status.nodes_expected, 'program')} up",
+            **({"measured": ", ".join(told[:MEASURES_MAX])} if told else {}),
+            "time": seconds_text(status.elapsed_s),
+        }
     target = "" if status.stop_updates is None else f" of {status.stop_updates:,}"
     limit = "" if status.stop_time_s is None else f" of {seconds_text(status.stop_time_s)}"
     figures = {
@@ -93,6 +101,8 @@ def class_lines(status: TrialStatus, width: int, rows: int) -> list[str]:
     names = ["name", "nodes", "rate", "share", "CPU"]
     if not any(row["share"] for row in cells) or len(status.classes) == 1:
         names.remove("share")
+    if not status.trains:
+        names.remove("rate")
     for name in LEAST_IMPORTANT_OF_CLASS:
         if _width(cells, names) <= width:
             break

@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager
 from html import escape
 from typing import Any
 
-from edgebed.core.plan import TrainingPlan
-from edgebed.core.quantities import count_text, seconds_text
+from edgebed.core.plan import Plan
+from edgebed.core.quantities import seconds_text
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
 from edgebed.reports.live.live_view import figures_of
 from edgebed.reports.live.pace import Pace, share_of
-from edgebed.reports.live.progress import ProgressDisplay, ended_line
+from edgebed.reports.live.progress import ProgressDisplay, announcement, ended_line
 from edgebed.running.run import ProgressLike
 
 REFRESH_S = 0.25
@@ -43,12 +43,11 @@ class NotebookProgress:
         self._state = ""
         self._last: TrialStatus | None = None
 
-    def trial_started(self, plan: TrainingPlan) -> None:
+    def trial_started(self, plan: Plan) -> None:
         """Show a new trial."""
         self._began, self._state, self._last = self._clock(), "", None
         self._pace = Pace(self._began)
-        line = f"{plan.trial}: {count_text(len(plan.workers()), 'worker')}, seed {plan.seed}"
-        self._rewrite = self._show(f"<div>{escape(line)}</div>")
+        self._rewrite = self._show(f"<div>{escape(announcement(plan))}</div>")
 
     def update(self, status: TrialStatus) -> None:
         """Show `status`, unless one of the same state was shown a moment ago."""

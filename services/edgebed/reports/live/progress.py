@@ -15,7 +15,7 @@ from rich.text import Text
 
 from edgebed.core.console import make_console
 from edgebed.core.measures.trial import measure_text
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan, TrainingPlan
 from edgebed.core.quantities import count_text, seconds_text
 from edgebed.journal.outcome import outcome_text
 from edgebed.journal.summary import TrialSummary
@@ -61,10 +61,10 @@ class ProgressDisplay:
         """End the display, and leave the terminal clean."""
         self._stop()
 
-    def trial_started(self, plan: TrainingPlan) -> None:
+    def trial_started(self, plan: Plan) -> None:
         """Announce a trial and begin its display."""
         self._stop()
-        self._print(f"{plan.trial}: {count_text(len(plan.workers()), 'worker')}, seed {plan.seed}", style="bold")
+        self._print(announcement(plan), style="bold")
         self._began = self._clock()
         self._pace, self._is_virtual = Pace(self._began), False
         self._shown, self._state, self._troubles, self._told = float("-inf"), "", (), 0
@@ -122,6 +122,13 @@ class ProgressDisplay:
             when = seconds_text(trouble.elapsed_s)
             self._print(f"! {self._trial} at {when}: {trouble.text}", style="yellow")
         self._told = len(self._troubles)
+
+
+def announcement(plan: Plan) -> str:
+    """A line about a trial that begins."""
+    if isinstance(plan, TrainingPlan):
+        return f"{plan.trial}: {count_text(len(plan.workers()), 'worker')}, seed {plan.seed}"
+    return f"{plan.trial}: {count_text(len(plan.nodes), 'program')}, seed {plan.seed}"
 
 
 def ended_line(summary: TrialSummary, wall_s: float | None) -> tuple[str, str]:

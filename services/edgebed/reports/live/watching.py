@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from edgebed.core.plan import TrainingPlan
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.following import GrowingFile, Pause, looks, trial_names
 from edgebed.journal.journal import decode_line, not_a_line
@@ -29,7 +30,7 @@ class WatchedTrial:
     def __init__(self, folder: TrialFolder, *, is_simulated: bool, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` is for rates, and for the trial's time since its last record; virtual time stands still."""
         self.folder = folder
-        self.plan = folder.read_plan()
+        self.plan = folder.read_any_plan()
         self.state = TrialState(self.plan)
         self._file = GrowingFile(folder.journal)
         self._count = 0
@@ -73,7 +74,8 @@ def watch_run(folder: RunFolder, progress: ProgressDisplay, pause: Pause = time.
                 progress.update(status)
             if not is_last and not shown.is_complete:
                 break
-            progress.trial_ended(Trial(each).summary)
+            if isinstance(shown.plan, TrainingPlan):
+                progress.trial_ended(Trial(each).summary)
             over.append(shown)
             shown = None
     if _has_ended(folder, over):

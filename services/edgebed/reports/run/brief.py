@@ -8,6 +8,7 @@ from edgebed.journal.notes import gathered_notes
 from edgebed.journal.outcome import outcome_text, tone_of
 from edgebed.journal.start_up import start_up_lines
 from edgebed.journal.summary import Expectation, TrialSummary
+from edgebed.reports.programs.report import programs_brief
 from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.clients_line import client_line
 from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
@@ -28,6 +29,9 @@ def results_brief(run: Run, *, verbose: bool = False) -> Iterator[Part]:
 
     `verbose`: with every remark, traffic, start-up and all notes, which the report has as well.
     """
+    if run.programs:
+        yield from programs_brief(run, verbose=verbose)
+        return
     summary = run.summary
     tone = tone_of(summary.exit_code, summary.result, summary.conditions)
     yield Paragraph((Span(f"{summary.scenario} ({summary.runtime}): ", "strong"), Span(summary.badge, tone)))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from edgebed.core.planned.link import impairments_of, impairments_text, is_impaired
 from edgebed.core.quantities import UNMEASURED, bytes_text, number_text, rate_text
 from edgebed.core.recorded.measured import SLEW_SHOWN
-from edgebed.journal.summary import TrialSummary
+from edgebed.journal.outcome import AnySummary
 from edgebed.journal.verdict.evidence import Evidence
 from edgebed.journal.verdict.fidelity import Fidelity
 from edgebed.journal.verdict.findings import share_text
@@ -36,7 +36,7 @@ EVIDENCE_HEAD = ("condition", "of", "measured by", "for how much of its time", "
 DIRECTIONS = {"up": "uplink", "down": "downlink"}
 
 
-def remarks_of(summary: TrialSummary) -> tuple[str, ...]:
+def remarks_of(summary: AnySummary) -> tuple[str, ...]:
     """Remarks on a trial's conditions."""
     remarks = summary.fidelity.remarks if summary.fidelity else ()
     if summary.ran_to_end:

@@ -7,8 +7,6 @@ went, whether the accounting closes, what was set, how to repeat it. Every text 
 
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 from edgebed.core.measures.trial import compared_texts, measure_of
 from edgebed.core.plan import TrainingNode
@@ -16,34 +14,28 @@ from edgebed.core.quantities import (
     UNMEASURED,
     bytes_text,
     count_text,
-    seconds_text,
     updates_text,
     utc_text,
 )
-from edgebed.core.reading import read_file
 from edgebed.core.records import Phases
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.logs import last_lines
-from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.outcome import tone_of
 from edgebed.journal.run_folder import write_atomically
 from edgebed.journal.series_faults import unasked_losses
 from edgebed.journal.summary import Expectation, TrialSummary
 from edgebed.planning.virtual_time import speed_text
-from edgebed.reports.run import trial_charts
+from edgebed.reports.programs.report import programs_page
+from edgebed.reports.run import sections, trial_charts
 from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.charts import charts_of
 from edgebed.reports.run.clients_text import client_parts
-from edgebed.reports.run.conditions_text import condition_parts, remarks_of
 from edgebed.reports.run.faults_text import (
-    FAULT_HEAD,
-    FAULT_LEGEND,
     STEPS,
     UPDATES,
     accounting_legend,
     accounting_line,
     accounting_rows,
-    fault_rows,
     faults_line,
 )
 from edgebed.reports.run.shards_text import PAIR_HEAD, PHASE_HEAD, exchange_rows, pair_rows, phase_rows, shard_rows
@@ -54,7 +46,6 @@ from edgebed.reports.writing.figures import Chart
 from edgebed.reports.writing.html import to_html
 from edgebed.reports.writing.page import (
     Bars,
-    Facts,
     Figures,
     Grid,
     Listing,
@@ -63,20 +54,12 @@ from edgebed.reports.writing.page import (
     Paragraph,
     Part,
     Section,
-    Shade,
     Span,
     legend,
     shaded,
 )
 from edgebed.running.results import Run, Trial
 
-TROUBLE_STATES = frozenset({"died", "missing", "unresponsive"})
-FAULT_ROWS_MAX = 12
-"""Rows of the table of faults that are shown at once; more are folded."""
-FAULT_ROWS_LISTED = 1_000
-"""Rows of the table of faults in all; a day of churn has a hundred times as many, and the journal has them all."""
-LISTED_MAX = 50
-"""Rows of a table of incidents; the journal has the rest."""
 LOG_LINES = 20
 """Lines that are shown of the log of a node that died."""
 LOGS_MAX = 8
@@ -95,6 +78,8 @@ def write_report(run: Run) -> None:
 
 def report_page(run: Run) -> Page:
     """The report."""
+    if run.programs:
+        return programs_page(run)
     summary, trials = run.summary, list(run.trials.values())
     warnings = [f"{trial.trial}: {warning}" for trial in summary.trials for warning in trial.warnings]
     not_begun = f"{', '.join(summary.not_begun)} did not begin." if summary.not_begun else ""
@@ -103,7 +88,7 @@ def report_page(run: Run) -> Page:
     charts = charts_of(series, _examples_per_update(trials), most_frequent_of(summary.trials))
     lead = () if any(trial.shards for trial in summary.trials) else LEAD
     answer, *others = answer_lines(trials) or ("",)
-    sections: Mapping[str, Iterator[Part]] = {
+    parts: Mapping[str, Iterator[Part]] = {
         "What holds a step up": _busy(trials),
         "Expectations": _expectations(summary.trials),
         "Ends of the logs of nodes that died": _deaths(run),
@@ -111,17 +96,17 @@ def report_page(run: Run) -> Page:
         "Trials": iter((measures_grid(summary), Paragraph(not_begun or none))),
         "Client by client": client_parts(trials),
         "Nodes over time": iter([Figures([chart for trial in trials for chart in _of_nodes(trial)])]),
-        "What was done to the nodes": _faults(trials),
-        "Did the conditions hold?": _conditions(summary.trials),
+        "What was done to the nodes": sections.faults(trials),
+        "Did the conditions hold?": sections.conditions(summary.trials),
         "Where a shard's time went": _shard_phases(summary.trials),
         "Where a step's time went": _phases(trials),
         "Bytes by kind": _bytes(summary.trials),
         "What a step's messages are": _exchanged(summary.trials),
         "Does the accounting close?": _accounting(trials),
-        "Events": _incidents(trials),
+        "Events": sections.incidents(trials),
         "The fleet": _fleet(trials),
-        "Settings": _settings(run),
-        "How to repeat it": _repeat(run),
+        "Settings": sections.settings(run),
+        "How to repeat it": sections.repeat(run),
     }
     return Page(
         name=f"{summary.scenario} {run.path.name}",
@@ -137,7 +122,7 @@ def report_page(run: Run) -> Page:
             Figures([charts[name] for name in lead]),
             legend(MARKS if any(trial.series.faults for trial in trials) else ""),
         ],
-        parts=[Section(title, list(parts)) for title, parts in sections.items()],
+        parts=[Section(title, list(found)) for title, found in parts.items()],
     )
 
 
@@ -176,24 +161,6 @@ def met_cell(expectation: Expectation, *, ran_to_end: bool) -> Span:
     if not ran_to_end:
         return Span("not measured" if expectation.measured is None else "not judged", "quiet")
     return Span("met", "good") if expectation.met else Span("not met", "bad")
-
-
-def _conditions(trials: Sequence[TrialSummary]) -> Iterator[Part]:
-    """The verdict on each trial, with what it rests on; once for trials of which all of it is the same."""
-    shades: Mapping[str, Shade | None] = {"trusted": "good", "modelled": None, "degraded": "bad"}
-    alike: list[tuple[list[str], list[Part]]] = []
-    for trial in trials:
-        if fidelity := trial.fidelity:
-            shade = shades.get(fidelity.verdict, "unknown")
-            lines = shaded(fidelity.lines, shade) if shade else fidelity.lines
-            parts = [Notes((*lines, *shaded(remarks_of(trial), "quiet"))), *condition_parts(fidelity)]
-            names = next((names for names, same in alike if same == parts), None)
-            if names is None:
-                alike.append(([trial.trial], parts))
-            else:
-                names.append(trial.trial)
-    for names, parts in alike:
-        yield Section(", ".join(names), parts)
 
 
 def _deaths(run: Run) -> Iterator[Part]:
@@ -321,51 +288,6 @@ def _numbered_rows(summaries: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     ]
 
 
-def _faults(trials: Sequence[Trial]) -> Iterator[Part]:
-    """What was done to nodes, and how long until they were back."""
-    yield legend(FAULT_LEGEND)
-    for trial in trials:
-        missed = missed_faults(trial.plan, trial.series)
-        rows = list(fault_rows(trial.series.faults, missed))
-        more = len(rows) - FAULT_ROWS_LISTED
-        parts: list[Part] = [Grid(FAULT_HEAD, rows[:FAULT_ROWS_LISTED])]
-        parts += [Paragraph(f"{more:,} more in the journal: edgebed events --kind fault.")] if more > 0 else []
-        if len(rows) > FAULT_ROWS_MAX:
-            count = len(trial.series.faults) + len(missed)
-            parts = [Section(count_text(count, "action"), parts, is_folded=True)]
-        yield Section(trial.name, parts)
-
-
-def _incidents(trials: Sequence[Trial]) -> Iterator[Part]:
-    found = [(place, each) for place, trial in enumerate(trials) for each in _incidents_of(trial)]
-    told = sorted(found[:LISTED_MAX], key=lambda each: (each[0], each[1][0]))
-    rows = [(trials[place].name, seconds_text(t), name, text) for place, (t, name, text) in told]
-    if rows:
-        yield legend(_times_text([trials[place] for place in sorted({place for place, _ in told})]))
-        yield Grid(("trial", "time", "node", "event"), rows)
-    if len(found) > LISTED_MAX:
-        yield Paragraph(f"{len(found) - LISTED_MAX} more in the journal.")
-
-
-def _incidents_of(trial: Trial) -> Iterator[tuple[float, str, str]]:
-    """Time, node and text of each, what went wrong before what was noted."""
-    for t, node in trial.series.nodes:
-        if node.state in TROUBLE_STATES:
-            yield t, node.name, f"{node.state}: {node.reason}".rstrip(": ")
-    if trial.series.cut:
-        yield trial.series.last_t, "", "the journal's last line is cut: its writer was killed"
-    yield from trial.series.notes
-
-
-def _times_text(trials: Sequence[Trial]) -> str:
-    """A sentence on what the times of these trials, of which there is one at least, count from."""
-    others = ", ".join(trial.name for trial in trials if trial.series.training_s is None)
-    since_launch = f"Training of {others} has not begun; there, times count from the launch." if others else ""
-    if all(trial.series.training_s is None for trial in trials):
-        return since_launch
-    return f"Times count from the start of training; what came before it is negative. {since_launch}".rstrip()
-
-
 def _fleet(trials: Sequence[Trial]) -> Iterator[Part]:
     """The nodes, and each worker's contribution: a table for the trials whose nodes are alike."""
     alike: dict[tuple[tuple[str, ...], ...], list[Trial]] = {}
@@ -390,49 +312,3 @@ def _update_cells(trial: Trial) -> dict[str, str]:
     """Number of applied updates by node; an update of shards is no one node's."""
     applied = trial.series.updates_by_worker
     return {node.node: f"{applied.get(node.node, 0):,}" if node.pushes else UNMEASURED for node in trial.plan.nodes}
-
-
-def _settings(run: Run) -> Iterator[Part]:
-    try:
-        text = read_file(run.folder.scenario).decode(errors="replace")
-    except OSError:
-        return
-    yield Section("The scenario as resolved", [Listing(text.splitlines())], is_folded=True)
-
-
-def _repeat(run: Run) -> Iterator[Part]:
-    manifest = run.manifest
-    file = manifest.get("scenario_file")
-    if file is None:
-        yield Paragraph("Run from Python; the resolved scenario is scenario.yaml in the run's folder.")
-    else:
-        yield Listing(
-            [shlex.join(("edgebed", "run", str(file), "--runtime", run.summary.runtime, *_options(manifest)))]
-        )
-    versions = {str(name): str(value) for name, value in manifest.get("versions", {}).items()}
-    host = dict(manifest.get("host", {}))
-    if "memory_bytes" in host:
-        host["memory"] = bytes_text(host.pop("memory_bytes"))
-    data = "; ".join(f"{name}: {note}" for name, note in manifest.get("data", {}).items())
-    recordings = "; ".join(map(_recording_text, manifest.get("recordings", ())))
-    told = {"data": data, "recordings": recordings, "commit": manifest.get("commit"), "folder": manifest.get("folder")}
-    facts = {**told, **versions, **host}
-    yield Facts({name: str(value) for name, value in facts.items() if value})
-
-
-def _recording_text(recording: Mapping[str, str]) -> str:
-    """What a manifest has of a recorded file, in one line."""
-    about = [recording[word] for word in ("family", "licence", "source") if word in recording]
-    told = ", ".join([*about, f"sha256 {recording.get('sha256', '')[:12]}"])
-    return f"{Path(recording.get('path', '')).name} ({told})"
-
-
-def _options(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Options of `edgebed run` that the run was begun with, as far as its results depend on them."""
-    options = manifest.get("options", {})
-    if (emulation := options.get("emulation", "auto")) != "auto":
-        yield from ("--emulation", str(emulation))
-    for option, key in (("--set", "sets"), ("--variant", "variants")):
-        for each in manifest.get(key, ()):
-            yield from (option, str(each))
-    yield from (f"--{flag}" for flag in ("force", "trace") if options.get(flag))

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan
 from edgebed.core.quantities import count_text, rate_text
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.measured import NodeConditions
@@ -40,7 +40,7 @@ Span = tuple[float, float, str]
 """Begin and end (s in the series' time), and style."""
 
 
-def timeline(name: str, plan: TrainingPlan, series: Series) -> Chart:
+def timeline(name: str, plan: Plan, series: Series) -> Chart:
     """A chart of each node of the trial of this name over time, with what was done to it."""
     spans = _spans(series) if series.last_t > 0.0 else {}
     rows = _rows(plan, series, spans)
@@ -74,7 +74,7 @@ def _spans(series: Series) -> dict[str, list[Span]]:
     return spans
 
 
-def _rows(plan: TrainingPlan, series: Series, spans: Mapping[str, list[Span]]) -> dict[str, list[str]]:
+def _rows(plan: Plan, series: Series, spans: Mapping[str, list[Span]]) -> dict[str, list[str]]:
     """Name of each row, from the top, with the nodes that it shows."""
     names = [node.node for node in plan.nodes if node.node in spans]
     eventful = {each.record.target for each in series.faults if each.was_done}

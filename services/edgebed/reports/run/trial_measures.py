@@ -12,9 +12,9 @@ from edgebed.core.measures.measure import COUNT, Measure
 from edgebed.core.measures.task import TEST, TaskMeasure
 from edgebed.core.measures.trial import all_measures
 from edgebed.core.quantities import UNMEASURED, seconds_text
-from edgebed.journal.outcome import outcome_text
+from edgebed.journal.outcome import RunSummary, outcome_text
 from edgebed.journal.series import Series
-from edgebed.journal.summary import RunSummary, TrialSummary
+from edgebed.journal.summary import TrialSummary
 from edgebed.learning.objectives.registry import declared
 from edgebed.reports.run.traffic_text import measured_rows
 from edgebed.reports.writing.page import Grid

@@ -150,6 +150,16 @@ class Controller:
         return self.phase is Phase.ENDING and self.ending.grace_s > GRACE_S
 
     @property
+    def standing(self) -> str:
+        """What the trial is doing, in words."""
+        return self.phase.value
+
+    @property
+    def grace_s(self) -> float:
+        """How long nodes have to end."""
+        return self.ending.grace_s
+
+    @property
     def is_ending(self) -> bool:
         """Whether the trial is over, but perhaps for goodbyes."""
         return self.phase in (Phase.ENDING, Phase.OVER)

@@ -9,7 +9,7 @@ It is a part of the controller's heart.
 from collections.abc import Iterable, Mapping
 
 from edgebed.core.actions import ACTIONS, FREEZES, KILLS, Action
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan
 from edgebed.core.planned.fault import Injection
 from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.control.fault_schedule import FaultSchedule
@@ -26,7 +26,7 @@ AGAIN = "again, as the trial is resumed"
 class Director:
     """Follows a plan's faults, and its policy for nodes that fail; knows which nodes come back, and when."""
 
-    def __init__(self, plan: TrainingPlan, injector: Injector) -> None:
+    def __init__(self, plan: Plan, injector: Injector) -> None:
         self.plan = plan
         self.injector = injector
         self.schedule = FaultSchedule(plan)
@@ -81,6 +81,10 @@ class Director:
     def updated(self, version: int, now: float) -> list[Effect]:
         """Do what is due now that the server has applied so many updates."""
         return self._follow(self.schedule.updated(version, now), now)
+
+    def measured(self, node: str, device_class: str, measured: Mapping[str, float], now: float) -> list[Effect]:
+        """Do what is due now that the program of a node has told these measures."""
+        return self._follow(self.schedule.measured(node, device_class, measured, now), now)
 
     def reached(self, message: messages.Reached, now: float) -> list[Effect]:
         """Act on a worker that stands where a fault waits for it."""

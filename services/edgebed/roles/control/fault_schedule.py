@@ -1,10 +1,10 @@
-"""When a plan's faults are triggered: at a time, at a number of updates, or by a worker at a point of its protocol."""
+"""When a plan's faults are triggered: at a time, a number of updates, a measure, or a point of a worker's protocol."""
 
 from collections.abc import Iterator, Mapping
 from operator import itemgetter
 
 from edgebed.core.actions import UNDOES
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan
 from edgebed.core.planned.fault import Injection
 from edgebed.roles.control.fault_text import trigger_text
 from edgebed.roles.control.pending_actions import FaultCause
@@ -17,12 +17,14 @@ Steps = Iterator[tuple[FaultCause, Injection]]
 class FaultSchedule:
     """A plan's faults, and which of them have been triggered."""
 
-    def __init__(self, plan: TrainingPlan) -> None:
+    def __init__(self, plan: Plan) -> None:
         self.faults = plan.faults
         self.by_update = sorted(
             (fault.trigger.at_update, k) for k, fault in enumerate(plan.faults) if fault.trigger.at_update is not None
         )
         """(update, index in the plan) of faults that are still to come."""
+        self.by_measure = {k: at for k, fault in enumerate(plan.faults) if (at := fault.trigger.at_measure)}
+        """Places in the plan of faults at a measure that are still to come, and what each waits for."""
         self.passed_s = -1.0
         """Time since training began until which timed steps have been done."""
         self.met: set[int] = set()
@@ -50,6 +52,14 @@ class FaultSchedule:
         """Yield steps of faults that are triggered now that the server has applied so many updates."""
         while self.by_update and self.by_update[0][0] <= version:
             yield from self._steps(self.by_update.pop(0)[1], now)
+
+    def measured(self, node: str, device_class: str, measured: Mapping[str, float], now: float) -> Steps:
+        """Yield steps of faults that are triggered now that the program of a node has told these measures."""
+        for k, at in list(self.by_measure.items()):
+            value = measured.get(at.measure)
+            if value is not None and at.of in ("", node, device_class) and at.is_met(value):
+                del self.by_measure[k]
+                yield from self._steps(k, now)
 
     def reached(self, message: Reached, now: float) -> Steps:
         """Yield steps of the fault that waits where a worker stands; none if there is no such fault of its own."""

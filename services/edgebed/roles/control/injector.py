@@ -8,7 +8,7 @@ done to a node's link and cap stays, and is done to its next incarnation, too.
 """
 
 from edgebed.core.actions import ACTIONS, ENDS_LIFE, KILLS, LINK_ACTIONS
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan
 from edgebed.core.planned.fault import Injection
 from edgebed.core.records import Fault, Note
 from edgebed.roles.control.active_faults import BY_HAND, ActiveFaults, Deviation
@@ -24,7 +24,7 @@ from edgebed.wire import messages
 class Injector:
     """Has steps done to nodes, one by one."""
 
-    def __init__(self, plan: TrainingPlan, members: Members) -> None:
+    def __init__(self, plan: Plan, members: Members) -> None:
         self.members = members
         self.neighbours = plan.neighbours()
         self.active_faults = {node.node: ActiveFaults() for node in plan.nodes}
@@ -45,6 +45,8 @@ class Injector:
             problem = active.unevenness(injection.change, member.plan.link)
         if problem:
             return self._settle(cause, injection, problem=problem)
+        if injection.action == "launch" and member.state is State.STOPPED and cause.is_planned:
+            return self._settle(cause, injection, no_op="its program has ended in order")
         if injection.action == "launch" and active.launch and member.is_there:
             return self._settle(cause, injection, no_op="it is to be launched already")
         if injection.action == "launch" and active.ending and member.is_there:

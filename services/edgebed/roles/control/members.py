@@ -8,10 +8,11 @@ expected --> started --> joined --> ready --> running <--> unresponsive
 
 import enum
 from collections.abc import Mapping
+from typing import cast
 
 import msgspec
 
-from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.plan import Plan, TrainingNode
 from edgebed.core.records import Node
 from edgebed.roles.events import Effect, Journal, MessageReceived, Send
 from edgebed.wire import messages
@@ -41,7 +42,7 @@ class State(enum.StrEnum):
 ENDS = frozenset((State.DIED, State.STOPPED))
 TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.EXPECTED: ENDS | {State.STARTED, State.JOINED, State.MISSING},
-    State.STARTED: ENDS | {State.JOINED, State.MISSING},
+    State.STARTED: ENDS | {State.JOINED, State.READY, State.MISSING},
     State.JOINED: ENDS | {State.READY, State.MISSING},
     State.READY: ENDS | {State.RUNNING},
     State.RUNNING: ENDS | {State.UNRESPONSIVE},
@@ -50,7 +51,8 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     State.DIED: frozenset((State.EXPECTED, State.JOINED)),
     State.STOPPED: frozenset((State.EXPECTED, State.JOINED)),
 }
-"""State -> those that may follow it; a node that is gone comes back by a launch, or by its own hello."""
+"""State -> those that may follow it; a node that is gone comes back by a launch, or by its own hello. A program of the
+user's says no hello: once it is ready that is seen."""
 
 PRESENT = frozenset((State.JOINED, State.READY, State.RUNNING, State.UNRESPONSIVE))
 """The states of a node that can be talked to."""
@@ -67,6 +69,7 @@ class Member(msgspec.Struct):
     plan: TrainingNode
     state: State = State.EXPECTED
     peer: str = ""
+    """Connection to it; empty: it has none, as a program of the user's never has."""
     incarnation: int = 0
     ready: messages.Ready | None = None
     begins_at: int = 0
@@ -105,10 +108,11 @@ class Member(msgspec.Struct):
 class Members(dict[str, Member]):
     """All nodes of a trial by name."""
 
-    def __init__(self, plan: TrainingPlan, incarnations: Mapping[str, int] | None = None) -> None:
+    def __init__(self, plan: Plan, incarnations: Mapping[str, int] | None = None) -> None:
         """`incarnations` of a resumed trial's nodes: the highest that each had."""
         lives = incarnations or {}
-        super().__init__({node.node: Member(node, incarnation=lives.get(node.node, 0)) for node in plan.nodes})
+        nodes = cast("tuple[TrainingNode, ...]", plan.nodes)  # or programs, of which only what all nodes have is asked
+        super().__init__({node.node: Member(node, incarnation=lives.get(node.node, 0)) for node in nodes})
 
     def knows(self, event: MessageReceived) -> bool:
         """Whether a message comes from a node of this trial, in its present incarnation."""
@@ -127,4 +131,4 @@ class Members(dict[str, Member]):
     def send(self, name: str, message: messages.ManagementMessage) -> list[Effect]:
         """Send to a node that is there; do nothing for others."""
         member = self[name]
-        return [Send(member.peer, message)] if member.state in PRESENT else []
+        return [Send(member.peer, message)] if member.state in PRESENT and member.peer else []

@@ -38,6 +38,11 @@ class FaultCause(msgspec.Struct, frozen=True):
     begun_s: float | None = None
     """When the first step of the same fault was to be done, in seconds of the trial; None: this is the first."""
 
+    @property
+    def is_planned(self) -> bool:
+        """Whether it is a fault of the plan's, and neither a policy nor the user."""
+        return self.name != ON_FAILURE and self.ticket is None
+
 
 class Latest:
     """A bag of times that knows its latest; what was removed leaves the heap on top, or when it is half of it."""

@@ -5,20 +5,16 @@ management network.
 """
 
 import math
-import sys
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any, Protocol
 
 import msgspec
 import zmq
 
 from edgebed.core import records
-from edgebed.core.errors import InfrastructureError
 from edgebed.core.linux import allow_open_files
 from edgebed.core.patience import threads_a_core
 from edgebed.core.planned.fault import Injection
@@ -57,7 +53,7 @@ from edgebed.runtimes.live.message_limits import ConnectionLimiter, SocketLimits
 from edgebed.runtimes.live.rate_limit import Budget, RateLimiter
 from edgebed.runtimes.live.sockets import FILES_BESIDE, REPORT_BYTES_MAX, bind, management_socket
 from edgebed.runtimes.live.timers import Timers
-from edgebed.runtimes.signals import catch_signals, restore_signals
+from edgebed.runtimes.trial_shell import Probe, TrialShell
 from edgebed.runtimes.watch import SHOW_S, StatusFeed
 from edgebed.wire import messages
 from edgebed.wire.errors import RemoteWireError
@@ -74,18 +70,6 @@ MESSAGE_BYTES = 256
 """What a message costs a node of its budget: the journal may have a line of it."""
 CHECKPOINT_BYTES = 32
 """Most bytes of a checkpoint for each parameter: itself, and what an aggregation may remember of it."""
-
-
-class Probe(Protocol):
-    """What tells how busy the nodes' hosts are."""
-
-    def take(self) -> Iterator[tuple[int, records.HostLoad]]:
-        """Yield what was found since the last call: (the controller's monotonic clock in ns, load until then)."""
-        ...
-
-    def close(self) -> None:
-        """End it, soon; what it has found meanwhile can still be taken."""
-        ...
 
 
 class Launcher(Protocol):
@@ -141,7 +125,7 @@ class Launcher(Protocol):
 
 
 @dataclass
-class LiveController:
+class LiveController(TrialShell):
     """Hosts the controller's heart for one trial; `run` returns when the trial is over and every node is gone."""
 
     heart: Controller
@@ -189,14 +173,11 @@ class LiveController:
 
     def __post_init__(self) -> None:
         """Look up what the plan asks for."""
+        self.epoch_ns = self.heart.admission.epoch_ns
         past = self.heart.past
         self.permissions = RecordPermissions(self.heart.plan, past.updates if past else 0)
         self.is_synced = self.heart.plan.server.durability == "fsync"
         """Whether what the server hears is in the journal has to outlast a power cut."""
-
-    def now(self) -> float:
-        """Seconds since the trial's launch."""
-        return (time.monotonic_ns() - self.heart.admission.epoch_ns) * 1e-9
 
     def run(self) -> None:
         """Launch every node, host the heart until it stops, leave nothing running, however often the user asks."""
@@ -227,16 +208,6 @@ class LiveController:
                 finally:
                     context.destroy(linger=0)
         self.watch.interrupted |= self.interruptions > 0  # also while the launcher was closing
-
-    def _close_launcher(self) -> None:
-        """Stop everything that still runs; where that fails, what the trial had ended of comes first."""
-        ended = str(sys.exception() or self.failed)
-        try:
-            self.launcher.close()
-        except InfrastructureError as error:
-            if ended and ended != str(error):
-                raise InfrastructureError(f"{ended}. Then: {error}") from error
-            raise
 
     def _guard(self, address: str) -> ConnectionLimiter:
         """Limit the socket: against too many connections, and against messages without an end.
@@ -347,7 +318,7 @@ class LiveController:
             event = MessageReceived(event.peer, message, event.frames, event.bytes)
             if self.outside and self.has_begun:
                 node, incarnation = self.senders[event.peer]
-                self.outside.told(node, incarnation, self.heart.admission.epoch_ns * 1e-9, message.records)
+                self.outside.told(node, incarnation, self.epoch_ns * 1e-9, message.records)
         elif event.peer in self.senders:
             if not (self._may_say_more(message.sender) and self._is_owed(event.peer, message)):
                 return
@@ -477,11 +448,7 @@ class LiveController:
         if self.heart.phase is Phase.RUNNING and not self.has_begun:
             self.has_begun = True
             self.next_check_s = self.now() + self.heart.plan.check_s
-            self.probe = self.launcher.probe()
-            began_s = self.heart.admission.epoch_ns * 1e-9 + self.heart.starting.began_s
-            self.launcher.began(began_s)
-            if self.outside:
-                self.outside.began(time.monotonic())
+            self._note_begin(self.heart.starting.began_s)
         if self.heart.phase is Phase.FINISHING and self.outside:
             self.outside.ended(time.monotonic())
 
@@ -503,30 +470,12 @@ class LiveController:
             elif isinstance(effect, EndNode):
                 self.over = True
 
-    def _note(self, record: records.Record) -> None:
-        """Act on what the heart is about to journal: the trial ends, or something was done to a node."""
-        if isinstance(record, records.Ended):
-            self._release()
-            self._end_outside()
-            self.failed = record.reason if record.outcome == "failed" else ""
-        elif isinstance(record, records.Fault) and self.outside:
-            self.outside.done(record, self.heart.admission.epoch_ns * 1e-9)
-
     def _inject(self, effect: ApplyInjection) -> None:
         if effect.injection.action == "launch":
             self.asked[effect.injection.node] = effect.number
             self.to_launch.append(effect.injection.node)
         else:
             self.launcher.inject(effect.number, effect.injection)
-
-    def _journal(self, record: records.Record) -> None:
-        t = round(self.now(), 6)
-        self.journal.write(t, NAME, record)
-        self.watch.follow(t, NAME, record)
-
-    def _journal_all(self, found: Iterable[records.Record]) -> None:
-        for record in found:
-            self._journal(record)
 
     def _complain(self, reason: str, count: int = 1) -> None:
         record = records.Dropped(socket="management", reason=reason, count=count)
@@ -542,43 +491,8 @@ class LiveController:
         self._keep_host_load()
         self._tell_durable()
 
-    def _keep_host_load(self) -> None:
-        for monotonic_ns, load in self.probe.take() if self.probe else ():
-            t = round((monotonic_ns - self.heart.admission.epoch_ns) * 1e-9, 6)
-            self.journal.write(t, NAME, load)
-            self.watch.follow(t, NAME, load)
-
-    def _end_probe(self) -> None:
-        if self.probe:
-            self.probe.close()
-            self._keep_host_load()
-            self.probe = None
-
     def _look_outside(self) -> None:
         """Begin to look at the nodes from outside; the evaluator is no condition of the experiment."""
         if self.outside is None and (sight := self.launcher.sight()):
             nodes = [node.node for node in self.heart.plan.nodes if node.role != "evaluator"]
             self.outside = Outside(sight, nodes)
-
-    def _end_outside(self) -> None:
-        if self.outside:
-            outside, self.outside = self.outside, None
-            self._journal_all(outside.close())
-
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM end the run in order; a second one at once."""
-
-        def interrupt(number: int, frame: FrameType | None) -> None:
-            self.interruptions += 1
-
-        previous = catch_signals(interrupt)
-        try:
-            yield
-        except Exception as error:
-            if self.heart.phase is not Phase.OVER:
-                with suppress(InfrastructureError):  # the journal itself may be what failed
-                    self._journal(records.Ended.failed(f"the controller failed: {error}"))
-            raise
-        finally:
-            restore_signals(previous)

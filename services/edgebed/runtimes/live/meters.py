@@ -1,19 +1,12 @@
-"""Measurements of a live node during training: what it used, what it was denied, how long its messages took.
-
-Its own threads' waiting for a core is the kernel's count (schedstat). That contains the time in which its own CPU cap
-held the node back, and of what is left, not all is a loss: a capped node that used up its cap had all it was promised,
-and a paced node would have rested for as long anyway. What remains, at most the share of what was promised that the
-node did not have, is `Usage.starved_s`.
-"""
+"""Measurements of a live node during training: what it used, what it was denied, how long its messages took."""
 
 import math
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -22,13 +15,12 @@ from edgebed.core.framing import MTU, burst_bytes, packet_bytes, wire_bytes
 from edgebed.core.plan import TrainingNode
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
+from edgebed.core.recorded.measured import told_after_s
 from edgebed.emulation.conditions import EffectiveLink, LinkState
-from edgebed.emulation.netlink import LinkReader, Queue
-from edgebed.emulation.outside.looks import Lasting, cpu_differences
-from edgebed.emulation.resources import ROOT, account, cgroup_folders, private_bytes
+from edgebed.emulation.netlink import LinkReader
+from edgebed.emulation.resources import ROOT, CgroupUsage, cgroup_folders, private_bytes
 from edgebed.emulation.transfer_time import transfer_s
-from edgebed.journal.verdict.busiest import WINDOW_S, Busiest
-from edgebed.journal.verdict.presence import told_after_s
+from edgebed.emulation.witness.usage import EARLY_S, LinkUsage, Reading, UsageCount, Waiting
 from edgebed.runtimes import timestamps
 from edgebed.runtimes.live.endpoint import RouterEndpoint
 from edgebed.runtimes.live.paced_link import HAND_OVER_S
@@ -45,8 +37,6 @@ RECOVERY_S = 5.0
 SETTLED_S = 1.0
 """Seconds after which a reported change has been made: it may also have been made a moment before."""
 THREADS = Path("/proc/self/task")
-EARLY_S = 0.5
-"""Seconds before the time at which a node is to tell again, from which on it does: its looks are a second apart."""
 MEMORY_S = 10.0  # reading what a process alone has mapped takes milliseconds
 CPU_PERIOD_S = 0.1  # of every CPU cap: emulation/cgroups.py, runtimes/containers/limits.py
 HANDING_OVER_CPU_S = 0.005
@@ -64,8 +54,6 @@ BYTES_S_MAX = 0.05
 """Seconds that a message's bytes may need, or `BYTES_A_LATENCY_MAX`, if its time is to show the link's latency."""
 BYTES_A_LATENCY_MAX = 10
 """Multiple of the link's latency that a message's bytes may need if its time is to show that latency."""
-CAPPED_SHARE = 0.9
-"""Share of a window's periods in which a CPU cap was used up: then the node would have computed on and on."""
 
 
 class RefusalMeter:
@@ -84,21 +72,8 @@ class RefusalMeter:
             yield from end.refusals(name)
 
 
-class Reading(NamedTuple):
-    """Cumulative counters at one time."""
-
-    t: float
-    cpu_s: float
-    waited_s: float | None
-    """Seconds that all threads waited for a core, for whatever reason."""
-    absorbed_s: float
-    """Share of `waited_s`, in seconds, within the stretch that paces the node."""
-    throttled_s: float | None
-    throttled_periods: int
-
-
-class UsageMeter:
-    """Measures a node's `Usage`; a cgroup counts only where it is the node's own."""
+class UsageMeter(UsageCount):
+    """Measures a node's own `Usage`; a cgroup counts only where it is the node's own."""
 
     def __init__(
         self,
@@ -116,215 +91,71 @@ class UsageMeter:
 
         `gaps` notices when the node stands still.
         """
-        self.name = plan.node
-        self.lasting = Lasting()
-        """How the CPU cap of the node's own cgroup differed from what was asked for."""
+        effective = EffectiveLink(plan.link)
+        super().__init__(
+            plan.node,
+            effective,
+            cgroup_folders(None, root) if own_cgroup else {},
+            Waiting(lambda: (each.path for each in os.scandir(THREADS))),
+            LinkUsage(link, effective, life.now) if link else None,
+        )
         self.device = device
         self.life = life
         self.root = root
-        self.folders = cgroup_folders(None, root) if own_cgroup else {}
-        self.link = link
         self.connections = connections
-        self.came_first = 0
+        self.came_first: int | None = None
         """Bytes that had come over the connections at the first look."""
-        self.dropped_bytes = 0
-        """Bytes that the queue before the node has dropped until the last look."""
         self.gaps = gaps or GapDetector()
         self.stopped_before_s = 0.0
         """Seconds for which the node had stood still when it was first looked at."""
-        self.threads_ns: dict[str, int] = {}
-        self.before: Reading | None = None
-        self.cpus = plan.cpus
-        """The cap that was asked for at the last look, in cores."""
-        self.effective = EffectiveLink(plan.link)
-        self.busiest = Busiest(self.effective, "uplink"), Busiest(self.effective, "downlink")
-        self.link_first: LinkReading | None = None
-        self.link_last: LinkReading | None = None
-        self.usage = records.Usage(time_s=0.0, cpu_s=0.0)
-        self.next_s = 0.0
         self.next_memory_s = 0.0
 
-    def inject(self, time_s: float, injection: Injection) -> None:
-        """Note a fault of the node's link, so long after training began."""
-        if injection.node == self.name:
-            self.effective.inject(time_s, injection)
+    @property
+    def cpus(self) -> float | None:
+        """The cap that is asked for now, in cores."""
+        return self.device.cpus
 
-    def read(self, now: float, began_s: float | None) -> Iterator[records.Usage]:
-        """The usage, whenever a tenth of the time has been added, or ten seconds, and at the end."""
-        if began_s is None:
-            return
-        reading = self._look(now)
-        self._look_at_link(began_s)
-        if self.before is None:
-            self.next_s = now + told_after_s(0.0) - EARLY_S
-            self.stopped_before_s = self.gaps.stopped_s or 0.0
-        else:
-            caps = (self.cpus, self.device.cpus)
-            cpus = None if None in caps else max(cap for cap in caps if cap is not None)
-            self.usage = add_window(self.usage, cpus, self.before, reading, is_steady=caps[0] == caps[1])
-        self.before, self.cpus = reading, self.device.cpus
-        is_last = self.life.stop is not None
-        if self.usage.time_s > 0.0 and (now >= self.next_s or is_last):
-            self.next_s = now + told_after_s(self.usage.time_s) - EARLY_S
-            yield self._record(now, is_last)
+    @property
+    def is_last(self) -> bool:
+        """Whether the node is to stop."""
+        return self.life.stop is not None
 
-    def _look(self, now: float) -> Reading:
-        cgroup = account({name: folder for name, folder in self.folders.items() if name in ("", "cpu")})
-        if self.folders:
-            self.lasting.add(cpu_differences(cgroup, self.device.cpus), now)
+    def begin(self) -> None:
+        """Note what was before the first look."""
+        self.stopped_before_s = self.gaps.stopped_s or 0.0
+
+    def look(self, now: float, cgroup: CgroupUsage) -> Reading:
+        """What the process itself has used, in a cgroup of its own or not."""
+        if self.link and self.link.first and self.came_first is None:
+            self.came_first = self._came_bytes()
         return Reading(
             t=now,
             cpu_s=time.process_time(),
-            waited_s=self._waited_s(),
+            waited_s=self.waiting.read(),
             absorbed_s=self.device.times.absorbed_s,
             throttled_s=cgroup.throttled_s,
             throttled_periods=cgroup.throttled_periods or 0,
         )
 
-    def _waited_s(self) -> float | None:
-        """Seconds that threads waited, ended ones included; None where the kernel does not count."""
-        for thread in THREADS.iterdir():
-            with suppress(OSError):  # the thread has just ended, or the kernel does not count
-                self.threads_ns[thread.name] = int((thread / "schedstat").read_bytes().split()[1])
-        return sum(self.threads_ns.values()) * 1e-9 if self.threads_ns else None
-
-    def _record(self, now: float, is_last: bool) -> records.Usage:
-        cgroup, stopped_s = account(self.folders), self.gaps.stopped_s
-        memory_bytes = cgroup.peak_bytes or cgroup.working_set_bytes
-        if not self.folders and (now >= self.next_memory_s or is_last):
+    def more(self, now: float) -> dict[str, Any]:
+        """What only the node itself knows."""
+        found: dict[str, Any] = self.device.jobs.account()
+        stopped_s = self.gaps.stopped_s
+        found["stopped_s"] = None if stopped_s is None else round(stopped_s - self.stopped_before_s, 6)
+        if not self.folders and (now >= self.next_memory_s or self.is_last):
             memory_bytes = private_bytes(os.getpid(), self.root)
+            found["memory_bytes"] = max(memory_bytes or 0, self.usage.memory_bytes or 0) or None
             self.next_memory_s = now + MEMORY_S
-        self.usage = msgspec.structs.replace(
-            self.usage,
-            cpus_held=cgroup.cpu_limit_cores,
-            memory_bytes=max(memory_bytes or 0, self.usage.memory_bytes or 0) or None,
-            memory_held_bytes=cgroup.memory_limit_bytes,
-            differed=self.lasting.differed,
-            differences=tuple(self.lasting.differences.values()),
-            stopped_s=None if stopped_s is None else round(stopped_s - self.stopped_before_s, 6),
-            **self.device.jobs.account(),
-            **self._grown(),
-        )
-        return self.usage
-
-    def _look_at_link(self, began_s: float) -> None:
-        """Add what passed the link, some two seconds at a time."""
-        if self.link is None or (self.link_last and self.life.now() < self.link_last.until_s + WINDOW_S - 0.5):
-            return
-        reading = read_link(self.link, self.life.now)
-        if reading is None:
-            return
-        if self.link_first is None:
-            self.link_first, self.came_first = reading, self._came_bytes()
-        if last := self.link_last:  # the counters were read at some moment within each reading: the longest time counts
-            for busiest, before, after in zip(self.busiest, last.passed, reading.passed, strict=True):
-                # less than before, where the queue has been set anew
-                busiest.add(last.since_s - began_s, reading.until_s - began_s, max(0, after - before))
-            self.dropped_bytes += dropped_bytes(last, reading)
-        self.link_last = reading
-
-    def _grown(self) -> dict[str, float | tuple[str, ...] | None]:
-        """Growth of the link's counters since the first look; a queue that was set anew counts from 0 again."""
-        if self.link is None or self.link_first is None:
-            return {}
-        reading = read_link(self.link, self.life.now)
-        counters = reading.counters() if reading else {}
-        first = self.link_first.counters()
-        grown: dict[str, float | tuple[str, ...] | None] = {}
-        grown |= {name: max(0, value - first.get(name, 0)) for name, value in counters.items()}
-        up, down = self.busiest
-        if reading and reading.down and self.link_last:
-            grown["downlink_dropped_bytes"] = self.dropped_bytes + dropped_bytes(self.link_last, reading)
-        if self.connections and (came := self._came_bytes()):
-            grown["downlink_own_bytes"] = came - self.came_first
-            grown["congestion_controls"] = tuple(sorted(self.connections.congestion_controls))
-        return grown | {
-            "uplink_busiest": up.share,
-            "downlink_busiest": down.share,
-            "uplink_busiest_bit_s": up.bit_s,
-            "downlink_busiest_bit_s": down.bit_s,
-        }
+        if self.connections and self.came_first is not None and (came := self._came_bytes()):
+            found["downlink_own_bytes"] = came - self.came_first
+            found["congestion_controls"] = tuple(sorted(self.connections.congestion_controls))
+        return found
 
     def _came_bytes(self) -> int:
         if self.connections is None:
             return 0
         self.connections.look()
         return self.connections.came_bytes
-
-
-class LinkReading(NamedTuple):
-    """An interface's counters and its queues, as they were at some moment between two times of the trial."""
-
-    since_s: float
-    until_s: float
-    received: int
-    sent: int
-    up: Queue | None
-    down: Queue | None
-
-    @property
-    def passed(self) -> tuple[int, int]:
-        """Bytes sent, and bytes received that passed the queue before the node, where there is one."""
-        return self.sent, self.received if self.down is None else self.down.bytes
-
-    def counters(self) -> dict[str, int]:
-        """Counters as `Usage` names them; those of queues only where they limit."""
-        found = {"uplink_bytes": self.sent, "downlink_bytes": self.received}
-        for name, queue in (("uplink", self.up), ("downlink", self.down)):
-            if queue is not None and queue.rate_bit_s is not None:
-                found |= {f"{name}_packets": queue.packets, f"{name}_drops": queue.drops}
-        return found
-
-
-def dropped_bytes(before: LinkReading, after: LinkReading) -> int:
-    """Bytes that the queue before the node dropped between two readings; 0 where it was set anew between them."""
-    if before.down is None or after.down is None or after.down.bytes < before.down.bytes:
-        return 0
-    came_out = after.down.bytes + after.down.waiting_bytes - before.down.bytes - before.down.waiting_bytes
-    return max(0, after.received - before.received - came_out)
-
-
-def read_link(link: LinkReader, now: Callable[[], float]) -> LinkReading | None:
-    """All counters of a link at once; None where the interface is gone or the kernel gives no answer."""
-    since_s = now()
-    try:
-        received, sent = link.bytes()
-        up, down = link.queues()
-    except (OSError, ValueError):
-        return None
-    return LinkReading(since_s, now(), received, sent, up, down)
-
-
-def add_window(
-    usage: records.Usage, cpus: float | None, before: Reading, after: Reading, *, is_steady: bool = True
-) -> records.Usage:
-    """The usage with what happened between two readings added, under a cap of `cpus` cores.
-
-    Not `is_steady`: the cap was `cpus` at one end, and less at the other.
-    """
-    window_s, cpu_s = after.t - before.t, after.cpu_s - before.cpu_s
-    starved_s = throttled_s = None
-    if before.throttled_s is not None and after.throttled_s is not None:
-        throttled_s = after.throttled_s - before.throttled_s
-    if before.waited_s is not None and after.waited_s is not None:
-        explained_s = max(throttled_s or 0.0, after.absorbed_s - before.absorbed_s)
-        missed_s = window_s if cpus is None else (cpus * window_s - cpu_s) / min(1.0, cpus)
-        starved_s = max(0.0, min(after.waited_s - before.waited_s - explained_s, missed_s, window_s))
-    allowed_s = cpu_s if cpus is None else cpus * window_s
-    is_capped = (
-        is_steady and after.throttled_periods - before.throttled_periods >= CAPPED_SHARE * window_s / CPU_PERIOD_S
-    )
-    return msgspec.structs.replace(
-        usage,
-        time_s=round(usage.time_s + window_s, 6),
-        cpu_s=round(usage.cpu_s + cpu_s, 6),
-        starved_s=None if starved_s is None else round((usage.starved_s or 0.0) + starved_s, 6),
-        throttled_s=None if throttled_s is None else round((usage.throttled_s or 0.0) + throttled_s, 6),
-        capped_s=round(usage.capped_s + (window_s if is_capped else 0.0), 6),
-        capped_cpu_s=round(usage.capped_cpu_s + (cpu_s if is_capped else 0.0), 6),
-        capped_allowed_s=round(usage.capped_allowed_s + (allowed_s if is_capped else 0.0), 6),
-        allowed_s=round(usage.allowed_s + allowed_s, 6),
-    )
 
 
 class Given(NamedTuple):

@@ -16,10 +16,12 @@ from edgebed.core.package import fingerprint
 from edgebed.core.runtimes import TRAITS, Runtime
 from edgebed.roles.control.admission import Admission
 from edgebed.roles.control.controller import Controller
+from edgebed.roles.programs.controller import ProgramController
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.live_controller import Launcher, LiveController
 from edgebed.runtimes.live.payload import backups_of, payload_of
-from edgebed.runtimes.runtime import Assignment
+from edgebed.runtimes.programs.shell import ProgramLauncher, ProgramShell
+from edgebed.runtimes.runtime import Assignment, ProgramAssignment
 
 
 class LiveRuntime(ABC):
@@ -76,6 +78,17 @@ class LiveRuntime(ABC):
             assignment.journal.sync()  # as the log has what the journal may lack
             self.discard_log(assignment)
         return watch.interrupted and heart.ending.outcome != "interrupted"
+
+
+def run_programs(
+    assignment: ProgramAssignment, runtime: Runtime, launcher: Callable[[], ProgramLauncher]
+) -> tuple[str, bool]:
+    """As `ProgramRuntime.run_programs`, with what starts the programs."""
+    heart = ProgramController(assignment.plan, runtime)
+    watch, folder = assignment.watch(heart), assignment.folder
+    with _control_in(folder.path.parent) or nullcontext() as control:
+        ProgramShell(heart, launcher(), assignment.journal, watch, control, folder.logs).run()
+    return heart.outcome, watch.interrupted and heart.outcome != "interrupted"
 
 
 def _control_in(folder: Path) -> Control | None:

@@ -14,12 +14,9 @@ Where the policy restarts nodes, both of these processes may die: the one that d
 died with it, or lost their namespaces, are reported as ended.
 """
 
-import os
 import select
 import signal
-from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -29,26 +26,25 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import last_line, out_of_memory
 from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.core.planned.fault import Injection
-from edgebed.core.records import Clock
 from edgebed.core.runtimes import Emulation
 from edgebed.emulation.caps import starting_cpus
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
-from edgebed.emulation.host_load import HostProbe
 from edgebed.emulation.local import local_mechanisms
 from edgebed.emulation.namespaces import Namespaces, SwitchEndedError
-from edgebed.emulation.outside.kernel_sight import FAR_END, KernelSight, Place
 from edgebed.emulation.resources import CgroupUsage
 from edgebed.roles.events import Injected, NodeExited, NodeStarted
 from edgebed.runtimes.processes.forking import ForkServer
+from edgebed.runtimes.processes.local_launcher import LocalLauncher
 
 ENDED = "its process has ended"
 STARTS_MAX = 3
 """Times that a fork server is started anew without having forked a node before it is given up."""
 
 
-class ProcessLauncher:
+class ProcessLauncher(LocalLauncher):
     """Starts nodes as processes and reports their ends."""
 
+    plan: TrainingPlan
     name = "process"
     host = "127.0.0.1"
 
@@ -65,13 +61,12 @@ class ProcessLauncher:
         `forker` has no nodes, and has none any more when the launcher is closed. `server_log` is the folder of the
         server's log; None: it keeps none.
         """
-        self.plan = plan
+        super().__init__(plan)
         self.forker = forker
         self.log_folder = log_folder
         self.server_log = server_log
         self.local = local_mechanisms(plan, emulation)
         self.notes = tuple(self.local.notes())
-        self.pids: dict[str, int] = {}
         self.launching: dict[str, dict[str, Any]] = {}
         """Commands for nodes that the fork server has not forked yet."""
         self.signalling: set[int] = set()
@@ -82,15 +77,10 @@ class ProcessLauncher:
         """Nodes that are ending since their namespaces are gone, and why these are."""
         self.log_begins: dict[str, int] = {}
         """Where in each node's log the output of its present incarnation begins."""
-        self.injected: deque[Injected] = deque()
-        """Finished actions that are not reported yet."""
-        self.cgroups: Cgroups | None = None
         self.folders: dict[str, tuple[str, ...]] = {}
         """Folders of each node's cgroup."""
         self.starting: dict[str, float | None] = {}
         """Nodes that are not built yet, and the CPU cap of each from then on, in cores; None: no cap."""
-        self.namespaces: Namespaces | None = None
-        self.stack = ExitStack()
         try:
             self._make_mechanisms()
             self._listen()
@@ -113,18 +103,8 @@ class ProcessLauncher:
 
     def _listen(self) -> None:
         self.stack.callback(lambda: self.forker.end_nodes(tuple(self.pids.values())))
-        self.poll = select.epoll()
-        self.stack.callback(self.poll.close)
+        self.listen()
         self.poll.register(self.forker, select.EPOLLIN)
-        self.bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self.stack.callback(os.close, self.bell)
-        self.poll.register(self.bell, select.EPOLLIN)
-        if self.namespaces:
-            self.poll.register(self.namespaces, select.EPOLLIN)
-
-    def fileno(self) -> int:
-        """A file descriptor that is readable when `poll_events` has events."""
-        return self.poll.fileno()
 
     def launch(self, node: str, controller_address: str, secret: str) -> bool:
         """Start a node; False if its last incarnation is not over, or the fork server takes no more commands now."""
@@ -147,17 +127,17 @@ class ProcessLauncher:
         """Have an action but `launch` done to a node; `Injected(number)` is among the happenings. Never blocks."""
         node, traits = self.plan.node(injection.node), ACTIONS[injection.action]
         if injection.change and (problem := self.local.mechanisms.why_not(node, injection.change)):
-            self._tell(Injected(number, problem))
+            self.tell(Injected(number, problem))
         elif traits.signal is not None:
             self._signal(number, node.node, traits.signal)
         elif traits.by == "link" and self.namespaces:
             self.namespaces.inject(number, injection)
         elif traits.by == "cap":
-            self._tell(Injected(number, self._cap(node, injection.cpus)))
+            self.tell(Injected(number, self._cap(node, injection.cpus)))
         elif injection.action == "memory" and not (self.cgroups and node.memory_bytes):
-            self._tell(Injected(number, f"the kernel holds no memory cap of {node.node}"))
+            self.tell(Injected(number, f"the kernel holds no memory cap of {node.node}"))
         else:
-            self._tell(Injected(number))  # the node does it
+            self.tell(Injected(number))  # the node does it
 
     def cap(self, node: str) -> None:
         """Hold a node's CPU cap from now on: it is built."""
@@ -166,9 +146,7 @@ class ProcessLauncher:
 
     def poll_events(self) -> Iterator[NodeStarted | NodeExited | Injected]:
         """Events of nodes since the last call; called when `fileno` is readable."""
-        readable = [descriptor for descriptor, _ in self.poll.poll(0)]
-        if self.bell in readable:
-            os.eventfd_read(self.bell)
+        readable = self.readable()
         while self.injected:
             yield self.injected.popleft()
         if self.namespaces and self.namespaces.fileno() in readable:
@@ -239,46 +217,12 @@ class ProcessLauncher:
         for node in nodes:
             yield NodeExited(node, self._how_it_ended(node, reason))
 
-    def sight(self) -> KernelSight:
-        """Where the nodes can be seen from outside: their processes, and what the kernel holds of caps and links."""
-        return KernelSight(self._place, lambda: self.namespaces.made.bridge if self.namespaces else None)
-
-    def _place(self, node: str) -> Place:
-        """Where a node is to be seen."""
-        made = self.namespaces.made if self.namespaces else None
-        why = {"cgroup": not self.cgroups, FAR_END: made is None or node not in made.ports}
-        return Place(
-            life=made.bridge if made else "",
-            folders=self.cgroups.folders(node) if self.cgroups else {},
-            cpus=self.cgroups.capped.get(node) if self.cgroups else None,
-            memory_bytes=self.plan.node(node).memory_bytes,
-            pid=self.pids.get(node, 0),
-            port=made.ports.get(node, 0) if made else 0,
-            unread=tuple(f"{what}: the kernel holds none of its own" for what, is_absent in why.items() if is_absent),
-        )
-
-    def probe(self) -> HostProbe:
-        """Begin to look how busy this machine is: all nodes are on it."""
-        return HostProbe()
-
-    def began(self, monotonic_s: float) -> None:
-        """Note that training began: links change with time from here on."""
-        if self.namespaces:
-            self.namespaces.began(monotonic_s)
-
-    def clock_told(self, node: str, clock: Clock) -> None:
-        """Take no notice: whatever holds a node's link here reads this process's clock."""
-
-    def close(self) -> None:
-        """Kill what is left, wait for it, and leave no namespace and no cgroup."""
-        self.stack.close()
-
     def _signal(self, number: int, node: str, signum: signal.Signals) -> None:
         if node in self.pids:
             self.signalling.add(number)
             self.forker.order({"signal": signum, "pid": self.pids[node], "number": number})
         else:
-            self._tell(Injected(number, no_op=ENDED))
+            self.tell(Injected(number, no_op=ENDED))
 
     def _cap(self, node: TrainingNode, cpus: float | None) -> str:
         """Cap a node's CPU from now on, or once it is built; None: as planned. Return why not, empty if it can be."""
@@ -293,10 +237,6 @@ class ProcessLauncher:
         except InfrastructureError as error:
             return str(error)
         return ""
-
-    def _tell(self, injected: Injected) -> None:
-        self.injected.append(injected)
-        os.eventfd_write(self.bell, 1)
 
     def _environment(self, node: TrainingNode, controller_address: str, secret: str) -> dict[str, Any]:
         """Fields of `NodeEnvironment` for a node."""

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from edgebed.core.runtimes import Emulation, Runtime
-from edgebed.runtimes.live.runtime import LiveRuntime
+from edgebed.runtimes.live.runtime import LiveRuntime, run_programs
 from edgebed.runtimes.processes.forking import ForkServer
 from edgebed.runtimes.processes.launcher import ProcessLauncher
-from edgebed.runtimes.runtime import Assignment
+from edgebed.runtimes.runtime import Assignment, ProgramAssignment
 
 LOOPBACK = "127.0.0.1"
 
@@ -32,6 +32,13 @@ class ProcessRuntime(LiveRuntime):
         if self.forker is None or not self.forker.is_alive:
             self.forker = ForkServer(logs / "fork-server.log")
         return ProcessLauncher(assignment.planned.plan, logs, self.forker, self.emulation, folder.server_log)
+
+    def run_programs(self, assignment: ProgramAssignment) -> tuple[str, bool]:
+        """Run a trial's programs in namespaces and cgroups of their nodes."""
+        from edgebed.runtimes.processes.program_launcher import ProgramLauncher  # its pyroute2 takes a while
+
+        plan, folder = assignment.plan, assignment.folder
+        return run_programs(assignment, self.name, lambda: ProgramLauncher(plan, folder.path, folder.logs))
 
     def close(self) -> None:
         """End the fork server."""

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from edgebed.core import records
 from edgebed.core.planned.device_core import Core
 from edgebed.core.planned.link import LinkPlan
+from edgebed.core.recorded.measured import told_after_s
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.evidence import TOO_SHORT
 from edgebed.journal.verdict.fidelity import judge
-from edgebed.journal.verdict.presence import told_after_s
 
 from .conftest import GIB, MBIT, TEN_MBIT, WORKERS, held, host, plan_of, series_of, transfers, trial, usage
 

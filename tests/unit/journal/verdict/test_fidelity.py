@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edgebed.core import records
+from edgebed.emulation.witness.usage import Reading, add_window
 from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.evidence import TOO_SHORT
 from edgebed.journal.verdict.fidelity import NOTHING_ASKED, SIMULATED, judge
 from edgebed.journal.verdict.lots import MESSAGES_MIN, lots
-from edgebed.runtimes.live.meters import Reading, add_window
 
 from .conftest import (
     TEN_MBIT,

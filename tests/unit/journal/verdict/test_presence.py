@@ -5,8 +5,9 @@ import dataclasses
 import pytest
 
 from edgebed.core import records
+from edgebed.core.recorded.measured import told_after_s
 from edgebed.journal.series import Series
-from edgebed.journal.verdict.presence import Incarnation, Presence, Span, told_after_s
+from edgebed.journal.verdict.presence import Incarnation, Presence, Span
 
 from .conftest import done, host
 

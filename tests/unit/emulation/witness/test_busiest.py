@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import LinkSchedule
-from edgebed.journal.verdict.busiest import Busiest
+from edgebed.emulation.witness.busiest import Busiest
 
 MBIT = 1_000_000
 BURST_BYTES = 1600

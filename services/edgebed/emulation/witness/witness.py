@@ -1,0 +1,196 @@
+"""A node that cannot tell of itself, since it is a program of the user's, has a witness beside it, which does.
+
+    python -m edgebed.emulation.witness REQUEST
+
+    it says    {}                              the kernel holds the link as asked: the program may begin
+               {"t": ..., "record": {...}}     `Link`, `Usage`, `Connections` or `Bypass`, from looks a second apart
+               {"problem": ...}                why it ends
+    it hears   {"began": ...}, {"change": {...}, "number": ...}     as those do who hold links (orders.py)
+
+Lines are JSON; times are those of this machine's monotonic clock. It sits in the node's network namespace, so what it
+counts there is the program's, and stays outside its cgroup, which it reads; of a thread's waiting for a core it misses
+what came after its last look. When its standard input closes it looks once more, tells all, and ends; it is killed when
+the thread that started it ends. For each incarnation there is another.
+"""
+
+import math
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from edgebed.core.errors import EdgebedError, InfrastructureError
+from edgebed.core.linux import die_with_parent
+from edgebed.core.planned.fault import Injection
+from edgebed.core.planned.link import LinkPlan
+from edgebed.core.recorded.measured import LOOK_S, Bypass, Connections, Link, Usage
+from edgebed.emulation.conditions import EffectiveLink
+from edgebed.emulation.namespaces import Home, inside
+from edgebed.emulation.netlink import BadAnswerError, LinkReader
+from edgebed.emulation.orders import HelperCommand, Lines
+from edgebed.emulation.readback import FIRST_HELD_S, ChangedLink, Delay, LinkMeter
+from edgebed.emulation.resources import CgroupUsage, processes
+from edgebed.emulation.witness.connections import ConnectionMeter
+from edgebed.emulation.witness.usage import LinkUsage, Reading, UsageCount, Waiting
+
+
+class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which node is to be watched, and what was asked of it."""
+
+    node: str
+    home: Home
+    cgroup: dict[str, str]
+    """Folders of its cgroup, as `Cgroups.folders` has them."""
+    names: dict[str, str]
+    """Nodes by their addresses."""
+    link: LinkPlan = LinkPlan()
+    changeable: bool = False
+    """Whether faults will change the link."""
+    delay: Delay = ""
+    """What makes latency and jitter."""
+    cpus: float | None = None
+    """Cap of CPU in cores; None: none."""
+    injected: tuple[Injection, ...] = ()
+    """What was done to its link and cap before, and holds from the beginning."""
+
+
+class WitnessLine(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a witness says; a line without anything in it says that the link is held."""
+
+    t: float = 0.0
+    """Time of the record, in seconds of the monotonic clock."""
+    record: Link | Usage | Connections | Bypass | None = None
+    problem: str = ""
+
+
+class ProgramUsage(UsageCount):
+    """Counts the `Usage` of the program in a cgroup. InfrastructureError where the kernel counts no CPU time of it."""
+
+    def __init__(self, request: WitnessRequest, effective: EffectiveLink, reader: LinkReader) -> None:
+        folders = {name: Path(folder) for name, folder in request.cgroup.items()}
+        super().__init__(
+            request.node,
+            effective,
+            folders,
+            Waiting(self._threads),
+            LinkUsage(reader, effective, time.monotonic),
+            float(len(os.sched_getaffinity(0))),
+        )
+        self._folder = folders.get("cpu") or folders[""]
+        self._planned = self._cpus = request.cpus
+        self._is_last = False
+
+    @property
+    def cpus(self) -> float | None:
+        """The cap that is asked for now, in cores."""
+        return self._cpus
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the program has ended."""
+        return self._is_last
+
+    def end(self) -> None:
+        """Note that the next look is the last."""
+        self._is_last = True
+
+    def inject(self, time_s: float, injection: Injection) -> None:
+        """Note what was done to the node's cap; what is done to its link, its meter notes."""
+        if injection.node == self.name and injection.action == "cpus":
+            self._cpus = self._planned if injection.cpus is None else injection.cpus
+
+    def look(self, now: float, cgroup: CgroupUsage) -> Reading:
+        """What all processes of the cgroup have used."""
+        if cgroup.cpu_s is None:
+            raise InfrastructureError(f"the kernel does not count the CPU time of the cgroup {self._folder}")
+        return Reading(now, cgroup.cpu_s, self.waiting.read(), 0.0, cgroup.throttled_s, cgroup.throttled_periods or 0)
+
+    def more(self, now: float) -> dict[str, Any]:
+        """There is nothing more that is known of a program."""
+        return {}
+
+    def _threads(self) -> Iterator[str]:
+        for pid in processes(self._folder):
+            with suppress(OSError):  # it has just ended
+                yield from (f"/proc/{pid}/task/{thread}" for thread in os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
+
+
+class Witness:
+    """Watches a node; made in any namespace. Raises InfrastructureError."""
+
+    def __init__(self, request: WitnessRequest) -> None:
+        self.effective = EffectiveLink(request.link)
+        with inside(request.home.namespace):
+            self.reader = LinkReader(request.home.address)
+            self.connections = ConnectionMeter(self.reader, request.names)
+        self.link = LinkMeter(request.node, self.effective, self.reader, request.delay)
+        is_asked = request.link.shaped or request.changeable
+        self.meter = self.link if is_asked else ChangedLink(request.node, lambda: self.link, FIRST_HELD_S)
+        self.usage = ProgramUsage(request, self.effective, self.reader)
+        self.began_s: float | None = None
+        for injection in request.injected:
+            self._inject(injection)
+
+    def hear(self, line: bytes) -> None:
+        """Obey an order."""
+        command = msgspec.json.decode(line, type=HelperCommand)
+        if command.began is not None:
+            self.began_s = command.began
+        if command.change is not None:
+            self._inject(command.change)
+
+    def look(self) -> Iterator[WitnessLine]:
+        """Yield what there is to journal now."""
+        now = time.monotonic()
+        yield from (WitnessLine(now, each) for each in self.meter.read(now, self.began_s))
+        yield from (WitnessLine(now, each) for each in self.usage.read(now, self.began_s))
+        with suppress(OSError, BadAnswerError):  # the kernel does not answer; the link's meter says so
+            yield from (WitnessLine(now, each) for each in self.connections.read(now, is_last=self.usage.is_last))
+
+    def _inject(self, injection: Injection) -> None:
+        time_s = 0.0 if self.began_s is None else time.monotonic() - self.began_s
+        for meter in (self.meter, self.usage):
+            meter.inject(time_s, injection)
+
+
+def main() -> int:
+    """Watch until standard input closes."""
+    if not die_with_parent(os.getppid()):
+        return 1
+    try:
+        _watch(Witness(msgspec.json.decode(sys.argv[1], type=WitnessRequest)))
+    except EdgebedError as error:
+        _say([WitnessLine(problem=str(error))])
+        return error.exit_code
+    return 0
+
+
+def _watch(witness: Witness) -> None:
+    lines = Lines(0)
+
+    def hear_all() -> None:
+        while line := lines.read(-math.inf):
+            witness.hear(line)
+
+    witness.link.wait_until_held(hear_all)
+    _say([WitnessLine()])
+    next_s = time.monotonic()
+    while (line := lines.read(next_s)) != b"":
+        if line:
+            witness.hear(line)
+            continue
+        _say(witness.look())
+        next_s = max(next_s + LOOK_S, time.monotonic())
+    witness.usage.end()
+    _say(witness.look())
+
+
+def _say(lines: Iterable[WitnessLine]) -> None:
+    text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    while text:
+        text = text[os.write(1, text) :]

@@ -1,0 +1,1 @@
+"""The controller of a trial whose nodes run programs of the user's."""

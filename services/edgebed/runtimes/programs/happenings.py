@@ -1,0 +1,25 @@
+"""What happens to programs, as a launcher tells the shell of their controller."""
+
+from typing import NamedTuple
+
+from edgebed.core.records import Record
+from edgebed.roles.events import Injected, NodeStarted, ProgramExited
+
+
+class Said(NamedTuple):
+    """A node's program printed something."""
+
+    node: str
+    data: bytes
+
+
+class Witnessed(NamedTuple):
+    """A node's witness has something for the journal."""
+
+    node: str
+    monotonic_s: float
+    """When, on the monotonic clock of this machine."""
+    record: Record
+
+
+Happening = NodeStarted | ProgramExited | Injected | Said | Witnessed
