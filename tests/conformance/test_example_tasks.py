@@ -21,10 +21,12 @@ TEXT = (ROOT / "docs/example-tasks.md").read_text(encoding="utf-8")
 FILES = dict(re.findall(r"File\s`([^`]+)`[^`]*?:\n\n```\w+\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL))
 TASKS = [Path(name).stem for name in FILES if name.endswith(".yaml")]
 LINES_MAX = 15
-RUNTIMES = [
-    pytest.param("process", marks=pytest.mark.process),
-    pytest.param("docker", marks=pytest.mark.docker),
+CASES = [
+    *(pytest.param(name, "process", marks=pytest.mark.process) for name in TASKS),
+    pytest.param(TASKS[0], "docker", marks=pytest.mark.docker),
+    *(pytest.param(name, "docker", marks=[pytest.mark.docker, pytest.mark.soak]) for name in TASKS[1:]),
 ]
+"""Containers hold the same nodes as processes do: of one task in the suite."""
 FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-examples-")  # gone when the tests are over
 
 
@@ -72,8 +74,7 @@ def test_each_task_meets_what_it_expects(name: str) -> None:
     assert found.exit_code == 0, [each.summary.expectations for each in found.trials.values()]
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize(("name", "runtime"), CASES)
 def test_one_worker_leaves_the_same_bits_in_every_runtime(name: str, runtime: str) -> None:
     """Weights, and what was measured of each version."""
     fleet = "edge" if "edge:" in FILES[f"{name}.yaml"] else "phone"

@@ -83,7 +83,9 @@ def test_a_single_worker_learns_alone_what_it_learns_by_fedavg(runtime: str) -> 
     assert alone.measured["loss"][-1].mean() < 0.5 * alone.measured["loss"][0].mean()
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize(
+    "runtime", [*RUNTIMES[:2], pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.soak])]
+)
 def test_every_worker_measures_its_last_model_before_the_end(runtime: str) -> None:
     """Each on its own clients, however many it has; nothing else travels than that it has trained."""
     together, alone = trials(runtime, workers=3)

@@ -15,12 +15,6 @@ from edgebed.core import records
 from edgebed.learning.objectives.registry import OBJECTIVES
 from edgebed.running.results import Trial
 
-pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: a trial for each task
-
-RUNTIMES = [
-    pytest.param("process", marks=pytest.mark.process),
-    pytest.param("docker", marks=pytest.mark.docker),
-]
 MODULE = "tiny_tasks_of_ones_own"
 FOLDER = tempfile.TemporaryDirectory(prefix="edgebed-objectives-")  # gone when the tests are over
 SCENARIO: dict[str, Any] = {
@@ -35,14 +29,27 @@ SCENARIO: dict[str, Any] = {
 }
 
 
+IN_CONTAINERS = ("next-token", "both")
+"""Containers hold the same nodes as processes do: of a built-in objective and one's own in the suite."""
+CASES = [
+    *(pytest.param("process", name, marks=pytest.mark.process) for name in tiny_tasks.TASKS),
+    *(pytest.param("docker", name, marks=pytest.mark.docker) for name in IN_CONTAINERS),
+    *(
+        pytest.param("docker", name, marks=[pytest.mark.docker, pytest.mark.soak])
+        for name in tiny_tasks.TASKS
+        if name not in IN_CONTAINERS
+    ),
+]
+
+
 @functools.cache
-def trials(runtime: str) -> dict[str, Trial]:
-    """A trial of each task in that runtime; run once for all tests."""
+def trial(runtime: str, name: str) -> Trial:
+    """A trial of that task in that runtime; run once for all tests."""
     folder = Path(FOLDER.name)
     shutil.copy(tiny_tasks.__file__, folder / f"{MODULE}.py")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        return run(SCENARIO, runtime=runtime, runs_dir=folder / runtime).trials
+        return run(SCENARIO, runtime=runtime, variants=[name], runs_dir=folder / runtime).trials[name]
 
 
 def test_there_is_a_task_for_each_objective() -> None:
@@ -55,27 +62,26 @@ def test_there_is_a_task_for_each_objective() -> None:
 @pytest.mark.parametrize("name", tiny_tasks.TASKS)
 def test_every_objective_is_learnt(name: str) -> None:
     """Its measures are those that it declares, the headline is better than it was, and the loss is lower."""
-    trial = trials("simulation")[name]
-    evaluations, measures = trial.series.evaluations, trial.plan.measures
-    values, losses = evaluations.values, trial.series.updates.loss
+    found = trial("simulation", name)
+    evaluations, measures = found.series.evaluations, found.plan.measures
+    values, losses = evaluations.values, found.series.updates.loss
 
-    assert trial.summary.outcome == "completed"
+    assert found.summary.outcome == "completed"
     assert list(evaluations.measured) == [each.name for each in measures]
     assert measures[0].gain(values[-1], values[0]) > 0
     assert losses[-10:].mean() < losses[:10].mean()
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
-@pytest.mark.parametrize("name", tiny_tasks.TASKS)
+@pytest.mark.parametrize(("runtime", "name"), CASES)
 def test_a_single_worker_leaves_the_same_bits_in_every_runtime(runtime: str, name: str) -> None:
     """Weights, each loss, and each measure at each evaluation."""
-    expected, found = trials("simulation")[name], trials(runtime)[name]
+    expected, found = trial("simulation", name), trial(runtime, name)
 
     np.testing.assert_array_equal(found.checkpoint(), expected.checkpoint())
     np.testing.assert_array_equal(found.series.updates.loss, expected.series.updates.loss)
     assert measured(found) == measured(expected)
 
 
-def measured(trial: Trial) -> dict[int, dict[str, float]]:
+def measured(found: Trial) -> dict[int, dict[str, float]]:
     """What was measured of each version."""
-    return {each.version: each.measured for _, _, each in trial.events() if isinstance(each, records.Evaluated)}
+    return {each.version: each.measured for _, _, each in found.events() if isinstance(each, records.Evaluated)}

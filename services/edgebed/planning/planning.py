@@ -107,15 +107,20 @@ class PlannedTraining(PlannedTrial):
 
 
 def plan_trials(
-    scenario: Scenario, *, trace: bool = False, loaded: dict[str, DataSet] | None = None
+    scenario: Scenario,
+    *,
+    trace: bool = False,
+    loaded: dict[str, DataSet] | None = None,
+    tried: dict[bytes, str] | None = None,
 ) -> list[PlannedTraining]:
     """The plans of all trials in order; `trace` makes nodes journal every message.
 
     `loaded` are data sets that were read already, by name, to which those are added that are the same for each seed.
+    `tried` are tasks that were tried already, with what there is to be warned of; those of here are added.
     ScenarioError with what is wrong in any trial. Data comes from `$EDGEBED_DATA_DIR` or the user's own data folder,
     and may be downloaded into it.
     """
-    planner = _Planner(scenario, {} if loaded is None else loaded)
+    planner = _Planner(scenario, {} if loaded is None else loaded, {} if tried is None else tried)
     planned: list[PlannedTraining] = []
     problems: dict[LocatedProblem, None] = {}  # in order, each once: variants share most of a scenario
     for name, trial in scenario.training.items():
@@ -131,15 +136,14 @@ def plan_trials(
 class _Planner:
     """Loads each data set, and examines each model, once for all trials."""
 
-    def __init__(self, scenario: Scenario, loaded: dict[str, DataSet]) -> None:
+    def __init__(self, scenario: Scenario, loaded: dict[str, DataSet], tried: dict[bytes, str]) -> None:
         self.scenario = scenario
         self.loaded = loaded
+        self.tried = tried
         self.data = dict(loaded)
         self.held_out: dict[tuple[int, HeldOut], tuple[DataSet, tuple[int, ...]]] = {}
         self.layouts: dict[_LayoutKey, tuple[TensorLayout, ...]] = {}
         self.counted: dict[bytes, Task] = {}
-        self.tried: dict[bytes, str] = {}
-        """What was tried, with what there is to be warned of."""
 
     def plan(self, name: str, trial: TrialSection, trace: bool) -> PlannedTraining:
         data, held_out = self._data(name, trial.task)

@@ -98,7 +98,7 @@ def runs_of_rows(paper: Paper, rows: Sequence[str], size: Size = DECLARED) -> li
 
 
 class CellSpecs:
-    """Makes recipes and plans of cells; reads each scenario file once and each data set a few times."""
+    """Makes recipes and plans of cells; reads each file, and tries each task, once; reads each data set a few times."""
 
     def __init__(self, declared: Mapping[str, Cell], folder: Path, place: str, sets: Sequence[str] = ()) -> None:
         """Take cells by name, the folder of their scenario files, its name for commands, and options of all cells."""
@@ -110,6 +110,7 @@ class CellSpecs:
         self._specs: dict[CellRun, CellSpec] = {}
         self._plans: dict[CellRun, TrainingPlan] = {}
         self._data: dict[str, DataSet] = {}
+        self._tried: dict[bytes, str] = {}
 
     def scenario(self, cell: str) -> Scenario:
         """The scenario that a cell is a variant of, without its overrides; ScenarioError where the file is unfit."""
@@ -156,7 +157,8 @@ class CellSpecs:
                 groups.setdefault((spec.scenario, spec.sets), []).append(run)
         for (path, sets), members in groups.items():
             scenario = load_scenario(path, sets).only([specs[run].variant for run in members])
-            plans = {planned.plan.trial: planned.plan for planned in plan_trials(scenario, loaded=self._data)}
+            planned = plan_trials(scenario, loaded=self._data, tried=self._tried)
+            plans = {each.plan.trial: each.plan for each in planned}
             self._plans |= {run: plans[specs[run].variant] for run in members}
         return {run: self._plans[run] for run in specs}
 
