@@ -15,11 +15,13 @@ from pathlib import Path
 import msgspec
 import psutil
 import pytest
+from leftovers import leftovers
 from program_trials import ProgramTrial, nodes, plan, python, run
 
 from edgebed.core import records
 from edgebed.core.planned.fault import AtMeasure, FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.planned.program import Ends, OutputMeasure, Program, Ready
+from edgebed.core.process_names import own_process_name, process_name
 from edgebed.emulation.cgroups import PREFIX, remove_leftovers
 from edgebed.emulation.means import why_no_cgroups, why_no_namespaces
 from edgebed.journal.journal import read_journal
@@ -47,7 +49,7 @@ TICKS = """
 import os, sys, time
 child = os.fork()
 while True:
-    print(f"tick={'child' if child == 0 else 'main'} {time.monotonic()}", flush=True)
+    os.write(1, f"tick={'child' if child == 0 else 'main'} {time.monotonic()}\\n".encode())
     time.sleep(0.1)
 """
 """A program and its child, each telling the time."""
@@ -67,18 +69,16 @@ def gaps(trial: ProgramTrial, node: str, who: str) -> float:
     return max(after - before for before, after in itertools.pairwise(times))
 
 
-def helpers() -> list[psutil.Process]:
-    """Processes of this user's that hold, enter or watch a trial's conditions."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline"])
-        if any(word.startswith("edgebed.emulation.") for word in process.info["cmdline"] or ())
-    ]
+def left(pid: int, name: str) -> list[object]:
+    """What there is of the trials of the process of this number and name: processes that it began, and cgroups."""
+    begun = psutil.Process(pid).children(recursive=True) if psutil.pid_exists(pid) else []
+    helpers = [each for each in begun if any(word.startswith("edgebed.emulation.") for word in each.cmdline())]
+    return [*helpers, *Path("/sys/fs/cgroup").glob(f"**/{PREFIX}{name.replace('/', '_')}_*")]
 
 
-def leftovers() -> list[object]:
-    """The processes and cgroups of trials that are still there."""
-    return [*helpers(), *Path("/sys/fs/cgroup").glob(f"*/{PREFIX}*")]
+def own_left() -> list[object]:
+    """What there is of this process's trials."""
+    return left(os.getpid(), own_process_name())
 
 
 def test_what_a_program_sends_passes_its_link(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_what_a_program_sends_passes_its_link(tmp_path: Path) -> None:
     got = {record.peer: record.received_bytes for record in trial.all(records.Connections, "home-0")}
     assert got == {"home-1": BYTES + 1, "home-2": BYTES + 1}, "TCP counts the end of a connection as a byte"
     assert not (trial.folder.path / "files").exists()
-    assert leftovers() == []
+    assert own_left() == []
 
 
 def test_a_killed_program_keeps_its_place_in_its_next_life(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ time.sleep(60)
     ]  # fmt: skip
     assert trial.ended.outcome == "completed"
     assert (trial.folder.path / "scratch" / "home-0" / "mark").exists(), "what it wrote is kept"
-    assert leftovers() == []
+    assert own_left() == []
 
 
 def test_freezes_act_on_all_of_a_program_and_cuts_on_its_link(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ while heard.recv(1):
     cut = [record for record in trial.all(records.Link, "home-2") if record.cut]
     assert cut, "its witness knows of the cut"
     assert not any(record.differed for record in trial.all(records.Link))
-    assert leftovers() == []
+    assert own_left() == []
 
 
 def test_all_programs_start_anew_together(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_how_programs_end_is_told(tmp_path: Path) -> None:
     assert "home-0: exit code 3, home-1: SIGSEGV, home-2: out of memory" in trial.ended.reason
     reasons = {record.name: record.reason for record in trial.all(records.Node) if record.state in ("died", "stopped")}
     assert reasons["home-0"] == "exit code 3; last line: 'so long'"
-    assert leftovers() == []
+    assert own_left() == []
 
 
 def test_a_command_that_is_not_there_fails_the_trial(tmp_path: Path) -> None:
@@ -254,6 +254,7 @@ SCRIPT = f"""
 import sys
 sys.path[:0] = [{str(Path(__file__).parents[1] / "shared")!r}]
 from pathlib import Path
+from leftovers import leftovers
 from program_trials import nodes, plan, python, run
 run(Path(sys.argv[1]), plan(nodes(python({TICKS!r}), python({SLEEP!r}))))
 """
@@ -279,24 +280,27 @@ def eventually(condition: Callable[[], bool], what: str) -> None:
 def test_a_killed_controller_leaves_nothing_that_the_next_command_does_not_remove(tmp_path: Path) -> None:
     """Programs and witnesses end with it; what programs had started is in cgroups that are then removed."""
     controller = begun(tmp_path)
-    controller.kill()
-    controller.wait()
-    eventually(lambda: not helpers(), "witnesses and programs end")
+    name, helpers = process_name(controller.pid), psutil.Process(controller.pid).children(recursive=True)
+    with leftovers():
+        controller.kill()
+        controller.wait()
+        eventually(lambda: not any(each.is_running() for each in helpers), "witnesses and programs end")
 
-    assert remove_leftovers(lambda _: None) == 2
-    eventually(lambda: not leftovers(), "nothing is left")
+        assert remove_leftovers(lambda _: None) >= 2
+    eventually(lambda: not left(controller.pid, name), "nothing is left")
 
 
 def test_an_interrupted_trial_ends_in_order(tmp_path: Path) -> None:
     """Programs are asked to end by SIGTERM, all of their processes."""
     controller = begun(tmp_path)
+    name = process_name(controller.pid)
     controller.send_signal(signal.SIGINT)
     controller.wait(timeout=60)
 
     entries = list(read_journal(tmp_path / "run" / "program" / "events.jsonl"))
     assert entries[-1][2] == records.Ended(outcome="interrupted", reason="the user ended the run")
     assert [record.signal for _, _, record in entries if isinstance(record, records.Exited)] == ["SIGTERM"] * 2
-    assert leftovers() == []
+    assert left(controller.pid, name) == []
 
 
 SCENARIO = """
@@ -328,4 +332,4 @@ def test_programs_of_a_run_are_acted_on_by_hand(begin: Callable[..., "LiveRun"])
         *(("by hand", action, f"home-{k}") for action in ("cut", "heal") for k in range(2)),
     ]
     assert trial.process.returncode == 130
-    assert leftovers() == []
+    assert own_left() == []
