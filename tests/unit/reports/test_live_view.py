@@ -64,7 +64,7 @@ def test_of_programs_it_tells_what_they_measured_last():
     first, second, *below = shown(of_programs, 100)
 
     assert first.endswith("6 of 7 programs up")
-    assert second == "loss 0.25  step 40  12.3 s of 60 s"
+    assert second == "loss 0.25, step 40  12.3 s of 60.0 s"
     assert below[0] == "home   4 nodes                         74.1 %  CPU 0.48 of 0.5"
 
 

@@ -27,6 +27,7 @@ from edgebed.core.actions import ACTIONS
 from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.last_words import END_S, how_it_ended
+from edgebed.core.linux import allow_open_files
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned.command import Member, filled, placeholders
 from edgebed.core.planned.fault import Injection
@@ -42,12 +43,15 @@ from edgebed.emulation.resources import processes
 from edgebed.emulation.switch import INTERFACE
 from edgebed.emulation.witness.witness import WitnessLine, WitnessRequest
 from edgebed.roles.events import Injected, NodeStarted, ProgramExited
+from edgebed.runtimes.live.sockets import FILES_BESIDE
 from edgebed.runtimes.processes.local_launcher import LocalLauncher
 from edgebed.runtimes.programs import told
 from edgebed.runtimes.programs.happenings import Happening, Said, Witnessed
 
 ENDED = "its program has ended"
 READ_BYTES = 1 << 16
+FILES_A_NODE = 6
+"""Files of a program's that this process has open: two pipes to its witness, its output and its end, and two logs."""
 LAST_READS = 64
 """Reads of what a program has left in its pipe when it ends; what it had started may have written without an end."""
 LISTENING = "0A"  # TCP_LISTEN in the kernel's net/tcp_states.h
@@ -99,6 +103,8 @@ class ProgramLauncher(LocalLauncher):
 
     def _make(self) -> None:
         remove_leftovers(say)
+        nodes = len(self.plan.nodes)
+        allow_open_files(FILES_BESIDE + FILES_A_NODE * nodes, f"a controller of {nodes:,} programs")
         self.cgroups = Cgroups()
         self.stack.callback(self.cgroups.remove)
         self.entered = {node.node: self.cgroups.make(node) for node in self.plan.nodes}
@@ -120,13 +126,13 @@ class ProgramLauncher(LocalLauncher):
         """Copy the user's files, but for the folder of runs if they have it; return where the copy is."""
         copy = self.folder / "files"
         self.stack.callback(shutil.rmtree, copy, ignore_errors=True)
+        own = {*self.folder.resolve().parents, self.folder.resolve()}
 
         def ignored(folder: str, names: list[str]) -> list[str]:
-            own = (*self.folder.resolve().parents, self.folder.resolve())
             return [name for name in names if Path(folder, name).resolve() in own or name == "__pycache__"]
 
         try:
-            shutil.copytree(source, copy, ignore=ignored)
+            shutil.copytree(source, copy, ignore=ignored, ignore_dangling_symlinks=True)
         except (OSError, shutil.Error) as error:
             raise InfrastructureError(f"program.files: {source} cannot be copied: {error}") from error
         return str(copy)
@@ -152,11 +158,15 @@ class ProgramLauncher(LocalLauncher):
             injected=tuple(self.before.pop(node, ())),
         )
         command = [sys.executable, "-m", "edgebed.emulation.witness", msgspec.json.encode(request).decode()]
-        with self._log_of_witness(node).open("ab") as log:
-            witness = subprocess.Popen(  # noqa: S603 # every word is ours
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0, process_group=0
-            )
+        try:
+            with self._log_of_witness(node).open("ab") as log:
+                witness = subprocess.Popen(  # noqa: S603 # every word is ours
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, bufsize=0, process_group=0
+                )
+        except OSError as error:
+            raise InfrastructureError(f"what watches {node} cannot be started: {error}") from error
         assert witness.stdout is not None
+        os.set_blocking(witness.stdout.fileno(), False)
         life = self.lives[node] = _Life(plan, witness)
         self._hear(witness.stdout.fileno(), lambda: self._hear_witness(life))
         if self.began_s is not None:
@@ -166,7 +176,10 @@ class ProgramLauncher(LocalLauncher):
     def _hear_witness(self, life: _Life) -> Iterator[Happening]:
         assert life.witness.stdout is not None
         node = life.plan.node
-        data = os.read(life.witness.stdout.fileno(), READ_BYTES)
+        try:
+            data = os.read(life.witness.stdout.fileno(), READ_BYTES)
+        except BlockingIOError:  # it was another's with this number that had something
+            return
         if not data:
             self._unhear(life.witness.stdout.fileno())
             why = how_it_ended(life.witness, self._log_of_witness(node))
@@ -188,9 +201,9 @@ class ProgramLauncher(LocalLauncher):
     def _begin(self, life: _Life) -> Iterator[Happening]:
         """Start the program, now that its link is held."""
         node, output = life.plan.node, os.pipe2(os.O_CLOEXEC)
-        entry = msgspec.json.encode(self._entry(life.plan)).decode()
-        command = [sys.executable, "-m", "edgebed.emulation.enter", entry]
         try:
+            entry = msgspec.json.encode(self._entry(life.plan)).decode()
+            command = [sys.executable, "-m", "edgebed.emulation.enter", entry]
             life.process = subprocess.Popen(  # noqa: S603 # every word is ours
                 command, stdin=subprocess.DEVNULL, stdout=output[1], stderr=output[1], start_new_session=True
             )
@@ -246,7 +259,9 @@ class ProgramLauncher(LocalLauncher):
         """Kill what a program that has ended had started, and have its witness look a last time."""
         assert life.process is not None
         assert life.witness.stdin is not None
-        node, code = life.plan.node, life.process.wait()
+        node, code = life.plan.node, life.process.poll()
+        if code is None:  # it was another's with this number that had ended
+            return
         self._unhear(life.descriptors[1])
         del self.pids[node]
         left = self._signal_all(node, signal.SIGKILL)
@@ -299,9 +314,7 @@ class ProgramLauncher(LocalLauncher):
             self.changes[number] = injection
             self.namespaces.inject(number, injection)
         elif traits.by == "cap":
-            self.cgroups.cap_cpus(node.node, node.cpus if injection.cpus is None else injection.cpus)
-            self._is_done(injection)
-            self.tell(Injected(number))
+            self.tell(Injected(number, self._cap(injection)))
         elif traits.signal is None:
             self.tell(Injected(number, f"{injection.action} is nothing that can be done to a program"))
         elif node.node not in self.pids:
@@ -309,6 +322,16 @@ class ProgramLauncher(LocalLauncher):
         else:
             self._signal_all(node.node, traits.signal)
             self.tell(Injected(number))
+
+    def _cap(self, injection: Injection) -> str:
+        """Change a node's cap of CPU; return why not, empty if it is done."""
+        planned = self.plans[injection.node].cpus
+        try:
+            self.cgroups.cap_cpus(injection.node, planned if injection.cpus is None else injection.cpus)
+        except InfrastructureError as error:
+            return str(error)
+        self._is_done(injection)
+        return ""
 
     def end(self, node: str) -> None:
         """Ask a program, and what it has started, to end."""
