@@ -28,6 +28,8 @@ PAGES = [
 """Pages that are followed in an empty folder: some with live runs."""
 FINE_TUNING = ["docs/fine-tuning.md"]
 """A page that is followed in an empty folder, and whose figures are compared with what is said then."""
+PROGRAMS = ["docs/own-program.md"]
+"""A page that is followed in an empty folder, as root."""
 CONTAINERS = ["docs/containers.md"]
 """`scripts/check-docs --docker` follows it, after README.md and in the same checkout."""
 ELSEWHERE = {

@@ -6,7 +6,7 @@ import re
 import subprocess
 
 import pytest
-from documented_commands import CONTAINERS, ELSEWHERE, FINE_TUNING, PAGES, SCRIPT, TUTORIAL
+from documented_commands import CONTAINERS, ELSEWHERE, FINE_TUNING, PAGES, PROGRAMS, SCRIPT, TUTORIAL
 from repository_files import ROOT
 from typer.main import get_command
 
@@ -92,7 +92,7 @@ def test_commands_share_a_shell_and_the_first_that_fails_ends_it(script):
 
 def test_what_is_left_out_is_left_out_on_purpose():
     """With a reason, and containers alone for Docker; the suite runs most of README, tutorial and pages."""
-    command = [SCRIPT, "--quick", "--list", "README.md", *TUTORIAL, *PAGES, *FINE_TUNING, *CONTAINERS]
+    command = [SCRIPT, "--quick", "--list", "README.md", *TUTORIAL, *PAGES, *FINE_TUNING, *PROGRAMS, *CONTAINERS]
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     left_out = re.findall(r"^not run \((\w+): (.*?)\): (.*)", listed, re.MULTILINE)
     run = re.findall(r"^(?!not run).*\b(?:edgebed|scripts/\S+|docker) ", listed, re.MULTILINE)
@@ -115,7 +115,7 @@ def test_every_document_with_commands_is_followed_by_a_test():
         if "\n```sh\n" in path.read_text(encoding="utf-8")
     }
 
-    assert with_commands == {"README.md", *TUTORIAL, *PAGES, *FINE_TUNING, *CONTAINERS, *ELSEWHERE}
+    assert with_commands == {"README.md", *TUTORIAL, *PAGES, *FINE_TUNING, *PROGRAMS, *CONTAINERS, *ELSEWHERE}
     assert [place for place in ELSEWHERE.values() if not (ROOT / place).exists()] == []
 
 

@@ -13,9 +13,9 @@ from told_tasks import VERSES, of_perplexity, told_run
 
 import edgebed
 from edgebed.core.errors import EdgebedError
+from edgebed.journal.outcome import RunSummary
 from edgebed.journal.overview import overview_of
 from edgebed.journal.run_folder import RunFolder, write_atomically
-from edgebed.journal.summary import RunSummary
 from edgebed.reports.run.runs_index import index_page, write_index, write_report_and_index
 from edgebed.reports.writing.page import Grid, plain, shade_of, spans
 from edgebed.running.results import Run

@@ -8,7 +8,7 @@ from edgebed.journal.notes import gathered_notes
 from edgebed.journal.outcome import outcome_text, tone_of
 from edgebed.journal.start_up import start_up_lines
 from edgebed.journal.summary import Expectation, TrialSummary
-from edgebed.reports.programs.report import programs_brief
+from edgebed.reports.programs.brief import programs_brief
 from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.clients_line import client_line
 from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
