@@ -168,7 +168,7 @@ def check_conditions(plans: Iterable[ProgramsPlan]) -> None:
     if reason := why_no_namespaces() or why_no_cgroups():
         raise ScenarioError(
             "programs of this machine run in network namespaces and cgroups of their own, and none can be made here: "
-            f"{reason}. Run as root of the machine, or in containers: --runtime docker"
+            f"{reason}. Run as root of the machine"
         )
     for plan in plans:
         if len(plan.nodes) > PORTS_MAX:

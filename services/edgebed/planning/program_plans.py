@@ -53,7 +53,7 @@ def check_programs(scenario: Scenario, runtime: Runtime, emulation: Emulation = 
     if TRAITS[runtime].is_virtual:
         raise ScenarioError(
             "virtual time cannot run a program: how long its work takes, and what it sends when, shows only where it "
-            "runs; use --runtime process as root, or --runtime docker"
+            "runs; use --runtime process as root"
         )
     if emulation == "model":
         raise ScenarioError(
