@@ -191,7 +191,7 @@ def cut(conditions: LinkState) -> LinkState:
 
 def queueing(host) -> list[tuple]:
     """Every queueing discipline but the kernel's defaults, which have no handle, with what it limits."""
-    qdiscs = [read_qdisc(payload) for payload in host.reader._dump(38, bytes(20))]
+    qdiscs = [read_qdisc(payload) for payload in host.reader.dump(38, bytes(20))]
     return [
         (each.interface, each.handle, each.parent, each.kind, each.queue.rate_bit_s, each.queue.burst_bytes,
          each.queue.limit_bytes, each.queue.cut) for each in qdiscs if each.handle
