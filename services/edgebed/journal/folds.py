@@ -108,7 +108,7 @@ class Timeline(Fold):
         self.incarnations: dict[str, int] = {}
         """Incarnation of each node that has joined, as the controller counts them."""
         self.joins: Counter[str] = Counter()
-        """How often each node has joined the controller."""
+        """How often each node has joined the controller, or a program of its has ended: what it tells begins anew."""
 
     def since_began(self, t: float) -> float:
         """Seconds of training until `t`, negative before; from the launch while it has not begun.
@@ -149,6 +149,10 @@ class Timeline(Fold):
         if record.state == "joined":
             self.incarnations[record.name] = record.incarnation
             self.joins[record.name] += 1
+
+    @on(records.Exited)
+    def _exited(self, _: float, __: str, record: records.Exited) -> None:
+        self.joins[record.name] += 1
 
 
 class Reports(msgspec.Struct):

@@ -118,12 +118,6 @@ class TrialFolder:
             raise EdgebedError(f"{self.plan}: its nodes run programs of your own, and this is for trials that train")
         return plan
 
-    def runs_programs(self) -> bool:
-        """Whether its nodes run programs of the user's; no where the plan cannot be read."""
-        with contextlib.suppress(EdgebedError):
-            return "program" in read_json(self.plan, dict[str, Any], "a plan")
-        return False
-
     def read_any_plan(self) -> TrainingPlan | ProgramsPlan:
         """The trial's plan; EdgebedError where the file is missing or broken, or its plan of another form."""
         written = read_json(self.plan, dict[str, Any], "a plan")
@@ -240,6 +234,7 @@ class RunFolder:
         recordings: Sequence[Mapping[str, str]] = (),
         engine: Mapping[str, Any] | None = None,
         note: str = "",
+        runs_programs: bool = False,
     ) -> None:
         """Write what the run depends on: seed, runtime, command line, trials, and the facts of this machine.
 
@@ -248,7 +243,7 @@ class RunFolder:
         line that the nodes depend on, `code` and `own_code` are the fingerprints of edgebed and of the user's own
         modules; `data` is what there is to say of data sets, by their name; `recordings` are the files of bandwidth and
         availability, with licence, source and hash; `engine` are the facts of the container engine, if there is one;
-        `note` is the user's own.
+        `note` is the user's own; `runs_programs`: the nodes run programs of the user's.
         """
         manifest = {
             "scenario": self.scenario_name,
@@ -267,6 +262,7 @@ class RunFolder:
             **({"recordings": [dict(each) for each in recordings]} if recordings else {}),
             **({"engine": engine} if engine else {}),
             **({"note": note} if note else {}),
+            **({"runs_programs": True} if runs_programs else {}),
         }
         self._write_manifest(manifest)
 

@@ -240,7 +240,7 @@ class _Builder(Fold):
         self.pushes = SeenPushes()
         self.sightings = Sightings()
         self.used = TrainingUsage(self.timeline, self.counters)
-        self.programs = Programs(self.timeline)
+        self.programs = Programs(self.timeline, self.counters)
         parts = (
             self.programs,
             self.counters,

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.batches import Cut
 from edgebed.algorithms.registry import has_own_models, local_work_of
-from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.plan import (
     EvaluatorPlan,
     ModulesPlan,
@@ -21,7 +20,7 @@ from edgebed.core.plan import (
     TrainingNode,
     WorkerPlan,
 )
-from edgebed.core.planned.fault import FaultPlan, PointTrigger
+from edgebed.core.planned.fault import FaultPlan, PointTrigger, nodes_with_changed_links
 from edgebed.core.planned.link import LinkPlan
 from edgebed.learning.data_sets.data_set import DataSet
 from edgebed.learning.data_sets.examples import Examples
@@ -190,8 +189,7 @@ class NodePlanning:
     @cached_property
     def _changed(self) -> set[str]:
         """Nodes whose links faults change."""
-        steps = (step.injection for fault in self.faults for step in fault.steps)
-        return {injection.node for injection in steps if injection.action in LINK_ACTIONS}
+        return nodes_with_changed_links(self.faults)
 
 
 def _epochs_a_push(trial: TrialSection, task: Task, parts: Mapping[str, NDArray[np.int64]]) -> float:

@@ -6,11 +6,10 @@ What is refused here is what a runtime cannot do; what may surprise is a warning
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from edgebed.core.actions import LINK_ACTIONS
 from edgebed.core.errors import LocatedProblem, ScenarioError
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned import command
-from edgebed.core.planned.fault import FaultPlan
+from edgebed.core.planned.fault import FaultPlan, nodes_with_changed_links
 from edgebed.core.planned.program import Limits, Program, ProgramPlan, Ready
 from edgebed.core.quantities import all_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
@@ -135,8 +134,7 @@ def _plan(scenario: Scenario, name: str, trial: ProgramTrial) -> ProgramsPlan:
 def _nodes(seed: int, trial: ProgramTrial, faults: Sequence[FaultPlan]) -> Iterator[ProgramPlan]:
     """Yield the plan of each node, in the order of ranks."""
     placement, program = place(trial.hosts, trial.promises), trial.program
-    injections = (step.injection for fault in faults for step in fault.steps)
-    changed = {injection.node for injection in injections if injection.action in LINK_ACTIONS}
+    changed = nodes_with_changed_links(faults)
     for rank, member in enumerate(trial.members):
         section = trial.fleet[member.device_class]
         ready = section.ready or program.ready

@@ -146,10 +146,10 @@ class Run:
             return {}
         return {folder.name: ProgramTrial(folder, in_progress=self._in_progress) for folder in self.folder.trials()}
 
-    @cached_property
+    @property
     def _runs_programs(self) -> bool:
         """Whether the nodes run programs of the user's: all trials of a scenario do, or none does."""
-        return any(folder.plan.exists() and folder.runs_programs() for folder in self.folder.trials()[:1])
+        return bool(self.manifest.get("runs_programs"))
 
     @cached_property
     def _in_progress(self) -> bool:

@@ -140,6 +140,7 @@ def run(
                     recordings=recordings_of(loaded.trials.values()),
                     engine=host.engine,
                     note=note,
+                    runs_programs=loaded.runs_programs,
                 )
                 folder.write_scenario(resolved_yaml(loaded))
                 run_trials(planned, folder, host, progress)

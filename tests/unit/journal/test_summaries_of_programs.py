@@ -47,10 +47,14 @@ def state(t: float, name: str, state: str, incarnation: int = 1) -> tuple[float,
 
 def used(t: float, name: str, time_s: float, sent: int, **more) -> tuple[float, str, records.Record]:
     """A node's own account."""
-    usage = records.Usage(
-        time_s=time_s, cpu_s=1.0, starved_s=0.0, uplink_bytes=sent, downlink_bytes=0, memory_bytes=9_000_000, **more
-    )
-    return t, name, usage
+    fields = {"cpu_s": 1.0, "starved_s": 0.0, "downlink_bytes": 0, "memory_bytes": 9_000_000} | more
+    return t, name, records.Usage(time_s=time_s, uplink_bytes=sent, **fields)
+
+
+def joined(t: float, sent: int, round_trip_s: float) -> tuple[float, str, records.Record]:
+    """What home-0's witness tells of its connection with the hub."""
+    record = records.Connections(peer="hub-0", count=1, acked_bytes=sent, received_bytes=0, round_trip_s=round_trip_s)
+    return t, "home-0", record
 
 
 BEGIN = [
@@ -125,13 +129,18 @@ def test_the_exit_code_is_the_highest_of_those_that_decide_and_were_not_ended_on
 
 
 def test_restarts_bytes_and_memory_are_those_of_all_lives(tmp_path):
-    """The witness outlives its program, and counts on."""
+    """Each life has a witness of its own, which counts anew, whatever the life before had used."""
     lives = [
-        used(6.0, "home-0", 4.0, 100_000), state(7.0, "home-0", "died"), state(8.0, "home-0", "started", 2),
-        state(8.0, "home-0", "ready", 2), used(12.0, "home-0", 10.0, 140_000),
+        used(6.0, "home-0", 4.0, 100_000), joined(6.0, 100, 0.001),
+        (7.0, *exited("home-0", code=None, signal="SIGKILL")[1:]), state(7.0, "home-0", "died"),
+        state(8.0, "home-0", "started", 2),
+        state(8.0, "home-0", "ready", 2), used(12.0, "home-0", 3.0, 40_000, cpu_s=2.0), joined(12.0, 50, 0.003),
     ]  # fmt: skip
-    summary = summarise_programs(plan_of(), series_of(tmp_path, *BEGIN, *lives, *END))
+    series = series_of(tmp_path, *BEGIN, *lives, *END)
+    summary, seen = summarise_programs(plan_of(), series), series.programs.connections["home-0", "hub-0"]
 
+    assert (seen.count, seen.acked_bytes, seen.round_trip_s) == (2, 150, 0.001)
+    assert series.programs.sent.value.tolist() == [100_000, 140_000]
     assert (summary.restarts, summary.nodes_died) == (1, 1)
     assert summary.memory_peak_bytes == 9_000_000
     assert summary.traffic_bytes == 140_000

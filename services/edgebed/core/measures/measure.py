@@ -114,6 +114,13 @@ class Measure(NamedTuple):
         """A value in its unit."""
         return self.unit.text(value)
 
+    def beside(self, measured: float | None, bound: float) -> tuple[str, str]:
+        """A measured value and its bound; with all their digits where rounding would make them look the same."""
+        texts = self.text(measured), self.text(bound)
+        if texts[0] == texts[1] and measured is not None and measured != bound:
+            return f"{measured:.10g}", f"{bound:.10g}"
+        return texts
+
 
 VERDICT = Measure(_VERDICT, words="conditions", name="verdict")
 """The verdict on a trial's conditions, which may be expected as a measure is."""

@@ -5,7 +5,7 @@ together; the payload of all messages and the bytes at the network interface sta
 """
 
 from collections.abc import Collection, Iterable
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import msgspec
 
@@ -25,25 +25,6 @@ from edgebed.core.measures.measure import (
 )
 from edgebed.core.measures.task import VALIDATION, TaskMeasure
 from edgebed.core.quantities import bytes_text
-
-
-class Compared(Protocol):
-    """A measure that is compared with a bound."""
-
-    @property
-    def measure(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def bound(self) -> float:
-        """What it is compared with."""
-        ...
-
-    @property
-    def measured(self) -> float | None:
-        """Its value; None: it was not measured."""
-        ...
 
 
 class Exchange(msgspec.Struct, frozen=True, kw_only=True):
@@ -355,10 +336,9 @@ def all_measures(task: Iterable[TaskMeasure]) -> dict[str, Measure]:
     return dict(list(own.items())[:2]) | {chance: MEASURES[chance]} | own | MEASURES
 
 
-def measured_text(expectation: "Compared", output: Iterable[str]) -> tuple[str, str]:
-    """What programs were measured to have, whose output tells these numbers, and the bound that was expected."""
-    measure = VERDICT if expectation.measure == VERDICT.name else program_measures(output)[expectation.measure]
-    return measure.text(expectation.measured), measure.text(expectation.bound)
+def program_measure(name: str, output: Iterable[str]) -> Measure:
+    """The measure that an expectation of programs names, whose output tells these numbers."""
+    return VERDICT if name == VERDICT.name else program_measures(output)[name]
 
 
 def measure_of(name: str, task: Collection[TaskMeasure] = ()) -> Measure:
@@ -375,8 +355,4 @@ def compared_texts(
     name: str, measured: float | None, bound: float, task: Collection[TaskMeasure] = ()
 ) -> tuple[str, str]:
     """A measured value and its bound; with all their digits where rounding would make them look the same."""
-    measure = measure_of(name, task)
-    texts = measure.text(measured), measure.text(bound)
-    if texts[0] == texts[1] and measured is not None and measured != bound:
-        return f"{measured:.10g}", f"{bound:.10g}"
-    return texts
+    return measure_of(name, task).beside(measured, bound)

@@ -1,10 +1,11 @@
 """Faults as the plan knows them: what is done to which node, and when, with all draws made."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 import msgspec
 
-from edgebed.core.actions import Action
+from edgebed.core.actions import LINK_ACTIONS, Action
 from edgebed.core.bounds import Amount, Count, PositiveAmount, Share
 from edgebed.core.planned.link import LinkChange
 
@@ -86,3 +87,9 @@ class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):
     fault: Count
     """Index of the fault in `Plan.faults`."""
     trigger: Trigger
+
+
+def nodes_with_changed_links(faults: Iterable[FaultPlan]) -> set[str]:
+    """Nodes whose links faults cut, heal or change."""
+    injections = (step.injection for fault in faults for step in fault.steps)
+    return {injection.node for injection in injections if injection.action in LINK_ACTIONS}

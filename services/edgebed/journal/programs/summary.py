@@ -85,7 +85,7 @@ def summarise_programs(plan: ProgramsPlan, series: Series) -> ProgramSummary:
     """The numbers of one trial; works for a journal that breaks off anywhere, also for an empty one."""
     names = tuple(dict.fromkeys(each.name for each in plan.program.measures))
     told = {name: series.programs.measured.get(name, {}) for name in names}
-    exits = series.programs.last_exits()
+    exits, sent = series.programs.last_exits(), series.programs.sent
     fidelity = judge(plan, series)
     summary = ProgramSummary(
         trial=plan.trial,
@@ -95,7 +95,7 @@ def summarise_programs(plan: ProgramsPlan, series: Series) -> ProgramSummary:
         programs_ended=sum(not each.asked for each in exits.values()),
         exit_code=max(map(_code, _that_count(plan, exits)), default=None),
         restarts=sum(each - 1 for each in _lives(series).values()),
-        traffic_bytes=_sent(series),
+        traffic_bytes=int(sent.value[-1]) if len(sent.value) else None,
         memory_peak_bytes=max((row.memory_bytes or 0 for row in fidelity.nodes), default=0) if fidelity else None,
         **fault_numbers(plan, series),
         **node_numbers(plan, series),
@@ -135,12 +135,6 @@ def _code(record: Exited) -> int:
     if record.code is not None:
         return record.code
     return 128 + Signals[record.signal].value if record.signal in Signals.__members__ else 127
-
-
-def _sent(series: Series) -> int | None:
-    """Bytes that all nodes sent over their links; None where nobody told."""
-    known = [life.uplink_bytes for lives in series.usage.values() for life in lives if life.uplink_bytes is not None]
-    return sum(known) if known else None
 
 
 def _last(nodes: Mapping[str, Told]) -> float | None:

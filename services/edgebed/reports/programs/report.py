@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 from edgebed.core.quantities import utc_text
-from edgebed.core.runtimes import is_virtual
 from edgebed.journal.outcome import tone_of
 from edgebed.reports.programs import texts
 from edgebed.reports.programs.brief import warnings
@@ -47,7 +46,6 @@ def programs_page(run: Run) -> Page:
 
 def _facts(run: Run) -> Iterator[str]:
     """How and when the run was made."""
-    assert not is_virtual(run.summary.runtime), "virtual time runs no programs"
     yield f"{run.summary.runtime} runtime"
     yield f"seed {run.summary.seed}"
     yield utc_text(str(run.manifest.get("started", "")))

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from edgebed.core.measures.trial import measured_text, program_measures
+from edgebed.core.measures.trial import program_measure, program_measures
 from edgebed.core.quantities import UNMEASURED, bytes_text, ms_text, number_text, seconds_text
 from edgebed.journal.programs.summary import ProgramSummary
-from edgebed.reports.writing.page import Grid, Shade, Span
+from edgebed.reports.run.expectation_text import expectation_line
+from edgebed.reports.writing.page import Grid, Span
 from edgebed.running.results import ProgramTrial
 
 END_HEAD = ("trial", "node", "how its program ended", "incarnation")
@@ -70,8 +71,5 @@ def pairs(trials: Iterable[ProgramTrial]) -> Grid:
 def expectations(trial: ProgramSummary) -> Iterator[Span]:
     """A line on each expectation, and whether it was met."""
     for each in trial.expectations:
-        measured, bound = measured_text(each, trial.measures)
-        shade: Shade = ("good" if each.met else "bad") if trial.ran_to_end else "quiet"
-        mark = {"good": "✓", "bad": "✗"}.get(shade, UNMEASURED)
-        text = "not measured" if each.measured is None else measured
-        yield Span(f"{mark} {trial.trial}: {each.measure} {text}, expected {each.comparison} {bound}", shade)
+        measure = program_measure(each.measure, trial.measures)
+        yield expectation_line(trial, each, *measure.beside(each.measured, each.bound))

@@ -12,6 +12,7 @@ from edgebed.reports.programs.brief import programs_brief
 from edgebed.reports.run.answer import answer_lines
 from edgebed.reports.run.clients_line import client_line
 from edgebed.reports.run.conditions_text import LINK_LEGEND, link_grid, remarks_of
+from edgebed.reports.run.expectation_text import expectation_line
 from edgebed.reports.run.faults_text import accounting_line, faults_line, links_changed
 from edgebed.reports.run.shards_text import shards_text
 from edgebed.reports.run.text_chart_of_run import headline_chart
@@ -125,16 +126,8 @@ def _judgements(trial: TrialSummary, *, verbose: bool) -> Iterator[Span]:
             yield from shaded((f"  {trial.trial}: {remark}" for remark in remarks_of(trial)), "quiet")
     for each in trial.expectations:
         if each.measure != "verdict" or each.met is False:
-            yield _expectation(trial, each)
-
-
-def _expectation(trial: TrialSummary, expectation: Expectation) -> Span:
-    shade: Shade = ("good" if expectation.met else "bad") if trial.ran_to_end else "quiet"
-    mark = {"good": "✓", "bad": "✗"}.get(shade, UNMEASURED)
-    measured, bound = compared_texts(expectation.measure, expectation.measured, expectation.bound, trial.measures)
-    text = "not measured" if expectation.measured is None else measured
-    compared = f"{expectation.measure} {text}, expected {expectation.comparison} {bound}"
-    return Span(f"{mark} {trial.trial}: {compared}", shade)
+            measured, bound = compared_texts(each.measure, each.measured, each.bound, trial.measures)
+            yield expectation_line(trial, each, measured, bound)
 
 
 def _is_met_verdict(expectation: Expectation) -> bool:
