@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from edgebed.core import records
-from edgebed.core.actions import BRINGS_BACK, ENDS_LIFE, FREEZES, LINK_ACTIONS, TAKES_AWAY
+from edgebed.core.actions import BRINGS_BACK, ENDS_LIFE, FREEZES, TAKES_AWAY
 from edgebed.journal.folds import Fold, Timeline, on
 from edgebed.roles.control.fault_text import UNSTOPPED
 
@@ -59,7 +59,9 @@ class Faults(Fold):
         self.awaited: dict[str, int] = {}
         """The place in `found` of the action that brings each awaited node back."""
         self.are_programs = False
-        """Whether nodes run programs of the user's: nobody hears of one, but its process is there or not."""
+        """Whether nodes run programs of the user's: nobody hears of one, but it is ready or not."""
+        self.ready: set[str] = set()
+        """Programs that are ready."""
 
     @on(records.Update, records.Joined)
     def _heard(self, t: float, _: str, record: records.Update | records.Joined) -> None:
@@ -85,15 +87,14 @@ class Faults(Fold):
         done = TimedFault(self.timeline.since_began(t), record, self.timeline.since_began(record.asked_s))
         self.found.append(done)
         place, node = len(self.found) - 1, record.target
-        if not done.was_done or (self.are_programs and record.action in LINK_ACTIONS):
+        if not done.was_done:
             return
         if record.action in BRINGS_BACK:
             self.awaited[node] = self.last[node] = place
         elif record.action in TAKES_AWAY:
             self.last[node] = place
             self._gone(node, t)
-
-        if self.are_programs and record.action == "thaw":
+        if self.are_programs and node in self.ready:
             self._is_back(node, t)
 
     @on(records.Trial)
@@ -102,9 +103,12 @@ class Faults(Fold):
 
     @on(records.Node)
     def _node(self, t: float, _: str, record: records.Node) -> None:
-        if self.are_programs and record.state == "ready":
-            self._is_back(record.name, t)
+        if record.state == "ready":
+            self.ready.add(record.name)
+            if self.are_programs:
+                self._is_back(record.name, t)
         elif record.state == "died":
+            self.ready.discard(record.name)
             if record.name not in self.gone_t:
                 self.last.pop(record.name, None)  # no fault did it; one that did is told of after the death
             self._gone(record.name, t)

@@ -241,3 +241,23 @@ def test_a_journal_that_breaks_off_anywhere_has_numbers(tmp_path_factory, kept):
 
     assert msgspec.json.decode(msgspec.json.encode(summary), type=type(summary)) == summary
     assert summary.outcome == ("completed" if kept >= len(entries) else "unfinished")
+
+
+@pytest.mark.parametrize("told_first", ["ready", "launch"])
+def test_a_program_is_back_when_it_is_ready_and_after_a_heal_at_once(tmp_path, told_first):
+    """Whichever of a launch and the readiness that it brings is told first."""
+
+    def done(t: float, action: str, node: str) -> tuple[float, str, records.Record]:
+        return t, "controller", records.Fault(name=action, action=action, target=node, asked_s=t)
+
+    ready_s, launch_s = (9.0, 9.1) if told_first == "ready" else (9.6, 9.1)
+    entries = [
+        done(5.0, "cut", "home-1"), done(6.0, "heal", "home-1"),
+        done(7.0, "kill", "home-0"), state(7.1, "home-0", "died"), state(8.9, "home-0", "started", 2),
+        state(ready_s, "home-0", "ready", 2), done(launch_s, "launch", "home-0"),
+    ]  # fmt: skip
+    faults = {each.record.action: each for each in series_of(tmp_path, *BEGIN, *entries, *END).faults}
+
+    assert (faults["heal"].back_s, faults["heal"].away_s) == (0.0, 1.0)
+    assert faults["launch"].back_s == pytest.approx(max(0.0, ready_s - launch_s))
+    assert faults["launch"].away_s == pytest.approx(max(ready_s, launch_s) - 7.0)

@@ -20,6 +20,10 @@ FAULT_LEGEND = (
     "the node (the server itself: until it heard of any), at most; away for: the same since the node was taken away, "
     "or until training ended"
 )
+PROGRAM_FAULT_LEGEND = (
+    "asked: since all programs were ready; done after: how much later, at most; back after: from a launch until the "
+    "program was ready; after a heal or a thaw it is there at once, and when others heard of it is not known"
+)
 NAMED_MAX = 3
 NOT_BACK = " until the end: not back"
 AT_ONCE_S = 0.005

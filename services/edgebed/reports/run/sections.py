@@ -10,7 +10,7 @@ from edgebed.core.reading import read_file
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.outcome import AnySummary
 from edgebed.reports.run.conditions_text import condition_parts, remarks_of
-from edgebed.reports.run.faults_text import FAULT_HEAD, FAULT_LEGEND, fault_rows
+from edgebed.reports.run.faults_text import FAULT_HEAD, FAULT_LEGEND, PROGRAM_FAULT_LEGEND, fault_rows
 from edgebed.reports.writing.page import Facts, Grid, Listing, Notes, Paragraph, Part, Section, Shade, legend, shaded
 from edgebed.running.results import ProgramTrial, Run, Trial
 
@@ -44,7 +44,8 @@ def conditions(trials: Sequence[AnySummary]) -> Iterator[Part]:
 
 def faults(trials: Sequence[AnyTrial]) -> Iterator[Part]:
     """What was done to nodes, and how long until they were back."""
-    yield legend(FAULT_LEGEND)
+    are_programs = any(isinstance(trial, ProgramTrial) for trial in trials)
+    yield legend(PROGRAM_FAULT_LEGEND if are_programs else FAULT_LEGEND)
     for trial in trials:
         missed = missed_faults(trial.plan, trial.series)
         rows = list(fault_rows(trial.series.faults, missed))
