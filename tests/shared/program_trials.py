@@ -1,7 +1,9 @@
-"""Trials of programs that are small Python texts, run in processes as root, with plans made by hand."""
+"""Trials of programs that are small Python texts, in processes as root or in containers, with plans made by hand."""
 
+import os
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -9,11 +11,14 @@ from edgebed.core import records
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.planned.program import Program, ProgramPlan
+from edgebed.core.runtimes import Runtime
 from edgebed.journal.journal import JournalWriter, read_journal
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.roles.programs.controller import ProgramController
+from edgebed.runtimes.containers.programs.launcher import ContainedPrograms
 from edgebed.runtimes.processes.program_launcher import ProgramLauncher
 from edgebed.runtimes.programs.output import KEPT_BYTES
+from edgebed.runtimes.programs.shell import ProgramLauncher as Launcher
 from edgebed.runtimes.programs.shell import ProgramShell
 from edgebed.runtimes.watch import StatusFeed
 
@@ -69,13 +74,40 @@ class ProgramTrial:
         return self.folder.log(node).read_text()
 
 
-def run(path: Path, plan: ProgramsPlan, kept_bytes: int = KEPT_BYTES) -> ProgramTrial:
-    """Run a trial to its end."""
+def run(
+    path: Path,
+    plan: ProgramsPlan,
+    kept_bytes: int = KEPT_BYTES,
+    *,
+    runtime: Runtime = "process",
+    look: Callable[[ProgramShell], None] = lambda _: None,
+) -> ProgramTrial:
+    """Run a trial to its end. `look` is called once, in a thread, as soon as the trial has begun."""
     folder = TrialFolder(path / "run" / "program")
     folder.logs.mkdir(parents=True)
-    heart = ProgramController(plan, "process")
+    heart = ProgramController(plan, runtime)
     watch = StatusFeed(heart, lambda _: None, lambda *_: None)
     with JournalWriter(folder.journal) as journal:
-        launcher = ProgramLauncher(plan, folder.path, folder.logs)
-        ProgramShell(heart, launcher, journal, watch, None, folder.logs, kept_bytes).run()
+        shell = ProgramShell(heart, _launcher(plan, folder, runtime), journal, watch, None, folder.logs, kept_bytes)
+        is_over = threading.Event()
+        looking = threading.Thread(target=_look, args=(shell, look, is_over))
+        looking.start()
+        try:
+            shell.run()
+        finally:
+            is_over.set()
+            looking.join()
     return ProgramTrial(folder, plan)
+
+
+def _look(shell: ProgramShell, look: Callable[[ProgramShell], None], is_over: threading.Event) -> None:
+    while not shell.has_begun and not is_over.wait(0.05):
+        pass
+    if shell.has_begun:
+        look(shell)
+
+
+def _launcher(plan: ProgramsPlan, folder: TrialFolder, runtime: Runtime) -> Launcher:
+    if runtime == "docker":
+        return ContainedPrograms(plan, f"programs-{os.getpid()}/0001", folder.path)
+    return ProgramLauncher(plan, folder.path, folder.logs)

@@ -16,16 +16,24 @@ SIGNALLED = 128  # a shell's exit code for a child that a signal ended is this a
 def describe_status(status: int) -> str:
     """Describe a wait status in words."""
     if os.WIFSIGNALED(status):
-        number = os.WTERMSIG(status)
-        known = number in signal.valid_signals() and number < signal.SIGRTMIN
-        return f"killed by {signal.Signals(number).name}" if known else f"killed by signal {number}"
+        return f"killed by {signal_name(os.WTERMSIG(status))}"
     return f"exited with code {os.WEXITSTATUS(status)}"
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, such as SIGKILL; of one that has none its number, in words."""
+    known = number in signal.valid_signals() and number < signal.SIGRTMIN
+    return signal.Signals(number).name if known else f"signal {number}"
 
 
 def describe_exit_code(code: int) -> str:
     """Describe the exit code of a container or shell in words."""
-    by_signal = SIGNALLED < code <= SIGNALLED + max(signal.valid_signals())
-    return describe_status(code - SIGNALLED if by_signal else code << 8)
+    return describe_status(code - SIGNALLED if is_by_signal(code) else code << 8)
+
+
+def is_by_signal(code: int) -> bool:
+    """Whether the exit code of a container or shell is that of a child that a signal ended."""
+    return SIGNALLED < code <= SIGNALLED + max(signal.valid_signals())
 
 
 def how_it_ended(process: "subprocess.Popen[bytes]", log: Path) -> str:

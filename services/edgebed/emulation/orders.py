@@ -63,13 +63,22 @@ class HelperChange(msgspec.Struct, frozen=True):
     """Number that the answer is to carry."""
 
 
+class Watched(msgspec.Struct, frozen=True, omit_defaults=True):
+    """To a program's witness alone: which process the program is, or that it has ended."""
+
+    pid: int = 0
+    ended: bool = False
+
+
 class HelperCommand(msgspec.Struct, frozen=True):
-    """A line to a helper after its order, as it is read: `Began`, a `HelperClock` or a `HelperChange`."""
+    """A line to a helper after its order, as it is read: any of the above."""
 
     began: float | None = None
     clock: ClockLine | None = None
     change: Injection | None = None
     number: int = 0
+    pid: int = 0
+    ended: bool = False
 
 
 class HelperReply(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,7 +6,7 @@ What is refused here is what a runtime cannot do; what may surprise is a warning
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from edgebed.core.errors import LocatedProblem, ScenarioError
+from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned import command
 from edgebed.core.planned.fault import FaultPlan, nodes_with_changed_links
@@ -59,16 +59,14 @@ def check_programs(scenario: Scenario, runtime: Runtime, emulation: Emulation = 
             "--emulation model: that model of a link is in edgebed's own nodes, and a program's traffic does not pass "
             "it; leave the option out"
         )
-    if not TRAITS[runtime].has_containers:
-        return
-    problems: dict[LocatedProblem, None] = {}
-    for name, trial in scenario.programs.items():
-        lacking = [key for key, each in trial.fleet.items() if not (each.image or trial.program.image)]
-        if lacking and not trial.program.build:
-            why = f"the {runtime} runtime needs the image of {all_text(lacking)}: give image or build, or the class's"
-            problems[scenario.place(name, "program").problem(why)] = None
-    if problems:
-        raise ScenarioError(*problems)
+    several = {name: len(trial.hosts) for name, trial in scenario.programs.items() if len(trial.hosts) > 1}
+    if several:
+        raise ScenarioError(
+            *(
+                scenario.place(name, "hosts").problem(f"programs run on one host, and here are {count}; name one alone")
+                for name, count in several.items()
+            )
+        )
 
 
 def program_warnings(

@@ -158,10 +158,9 @@ def _planned(scenario: Scenario, options: Options) -> Sequence[PlannedTrial]:
 
 def programs_checked(scenario: Scenario, options: Options) -> list[PlannedPrograms]:
     """The plans of trials that run programs of the user's; as `plan_checked`."""
-    if TRAITS[options.runtime].has_containers:
-        raise ScenarioError(f"--runtime {options.runtime}: programs run in processes alone: --runtime process, as root")
     planned = plan_programs(scenario)
-    check_conditions([trial.plan for trial in planned])
+    if TRAITS[options.runtime].has_local_processes:
+        check_conditions([trial.plan for trial in planned])
     check_links(scenario, planned, options.runtime, options.emulation)
     return planned
 

@@ -122,7 +122,7 @@ class TrialHost:
         self.targets.clear()
         watch = partial(StatusFeed, show=keep_status, observe=lambda *_: None)
         outcome, is_unwanted = self.runtime.run_programs(
-            ProgramAssignment(plan=plan, folder=folder, journal=journal, watch=watch)
+            ProgramAssignment(plan=plan, run=self.run, folder=folder, journal=journal, watch=watch)
         )
         if is_unwanted:
             raise KeyboardInterrupt

@@ -46,6 +46,8 @@ class ProgramAssignment:
     """A trial of programs to be run."""
 
     plan: ProgramsPlan
+    run: str
+    """The run's name, `<scenario>/<number>`."""
     folder: TrialFolder
     journal: JournalWriter
     watch: Callable[[ProgramController], StatusFeed]

@@ -96,8 +96,7 @@ def complaints() -> queue.SimpleQueue[EdgebedError]:
 @pytest.fixture
 def made(engine, node, complaints) -> Links:
     """Links of a trial with that worker."""
-    networks = EngineNetwork("1" * 64, "10.1.0.0/16", "10.1.0.1"), EngineNetwork("2" * 64, "10.2.0.0/16", "10.2.0.1")
-    site = Site(*networks, host="10.2.0.1", name="name", labels={})
+    site = Site(data=EngineNetwork("1" * 64, "10.1.0.0/16", "10.1.0.1"), name="name", labels={})
     plan = TrainingPlan(scenario="-", trial="-", question="-", seed=1, nodes=(node,))
     return Links(engine, site, "image", plan, complaints.put)
 

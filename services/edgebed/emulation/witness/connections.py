@@ -26,10 +26,13 @@ _ENDED_GROUPS = 1 << 0 | 1 << 2  # of IPv4 and of IPv6
 _ENDED_BUFFER_BYTES = 4 << 20
 _SO_RCVBUFFORCE = 33
 _REQUEST = struct.Struct("=BBBxI48x")
+_LISTENING = 1 << 10  # TCP_LISTEN
 _STATES = sum(1 << state for state in (1, 2, 4, 5, 7, 8, 9, 11))  # all that have carried, or may carry, anything
 _WITH_INFO = 1 << 1
 _CONNECTION = struct.Struct("=B7x16s16s4x8s20x")
 """Fields of inet_diag_msg: family, near and far address, and the cookie, which no other socket ever has."""
+_PORT = struct.Struct(">4xH")
+"""Its near port."""
 _INFO = 2
 _TCP_INFO = struct.Struct("=120xQQ12xI")
 """tcpi_bytes_acked, tcpi_bytes_received, tcpi_min_rtt in microseconds (since Linux 4.6)."""
@@ -95,6 +98,15 @@ class ConnectionMeter:
             yield from self._news(name, Bypass(interface=name, bytes=size))
         for each in self._peers():
             yield from self._news(each.peer, each)
+
+    def listens(self, port: int) -> bool:
+        """Whether somebody listens on a TCP port; not known, no."""
+        with suppress(OSError, BadAnswerError):
+            for family in (socket.AF_INET, socket.AF_INET6):
+                request = _REQUEST.pack(family, socket.IPPROTO_TCP, 0, _LISTENING)
+                if any(unpack(_PORT, payload) == (port,) for payload in self._kernel.dump(_BY_FAMILY, request)):
+                    return True
+        return False
 
     def _news(self, subject: str, record: Told) -> Iterator[Told]:
         if self._told.get(subject) != record:

@@ -89,6 +89,10 @@ class UsageCount(ABC):
     def more(self, now: float) -> dict[str, Any]:
         """What else of a `Usage` is known."""
 
+    def account(self, *, but: str = "") -> CgroupUsage:
+        """What the node's own cgroup counts, but what one of its controllers does."""
+        return account({name: folder for name, folder in self.folders.items() if name != but})
+
     def inject(self, time_s: float, injection: Injection) -> None:
         """Note a fault of the node's link, so long after training began."""
         if injection.node == self.name:
@@ -100,7 +104,7 @@ class UsageCount(ABC):
             return
         if self.link:
             self.link.look(began_s)
-        cgroup = account({name: folder for name, folder in self.folders.items() if name != "memory"})
+        cgroup = self.account(but="memory")
         if self.folders:
             self.lasting.add(cpu_differences(cgroup, self.cpus), now)
         reading = self.look(now, cgroup)
@@ -119,7 +123,7 @@ class UsageCount(ABC):
             yield self._record(now)
 
     def _record(self, now: float) -> Usage:
-        cgroup = account(self.folders)
+        cgroup = self.account()
         memory_bytes = cgroup.peak_bytes or cgroup.working_set_bytes
         found: dict[str, Any] = {
             "cpus_held": cgroup.cpu_limit_cores,

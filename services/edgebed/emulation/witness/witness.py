@@ -2,15 +2,19 @@
 
     python -m edgebed.emulation.witness REQUEST
 
-    it says    {}                              the kernel holds the link as asked: the program may begin
+    it says    {"clock": ...}                  the kernel holds the link as asked: the program may begin
                {"t": ..., "record": {...}}     `Link`, `Usage`, `Connections` or `Bypass`, from looks a second apart
+               {"listens": true}               somebody listens on the port that shows that the program is ready
                {"problem": ...}                why it ends
     it hears   {"began": ...}, {"change": {...}, "number": ...}     as those do who hold links (orders.py)
+               {"pid": ...}                    which process the program is, where its cgroup is another each time
+               {"ended": true}                 the program has ended
 
 Lines are JSON; times are those of this machine's monotonic clock. It sits in the node's network namespace, so what it
 counts there is the program's, and stays outside its cgroup, which it reads; of a thread's waiting for a core it misses
-what came after its last look. When its standard input closes it looks once more, tells all, and ends; it is killed when
-the thread that started it ends. For each incarnation there is another.
+what came after its last look, and of a cgroup that goes with the program as well. When the program has ended, or its
+standard input closes, it looks once more, tells all, and ends; it is killed when the thread that started it ends. For
+each incarnation there is another.
 """
 
 import math
@@ -25,18 +29,23 @@ from typing import Any
 import msgspec
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
-from edgebed.core.linux import die_with_parent
+from edgebed.core.linux import die_with_parent, monotonic_clock
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.recorded.measured import LOOK_S, Bypass, Connections, Link, Usage
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.namespaces import Home, inside
 from edgebed.emulation.netlink import BadAnswerError, LinkReader
-from edgebed.emulation.orders import HelperCommand, Lines
+from edgebed.emulation.orders import HelperCommand, Lines, Watched
+from edgebed.emulation.outside.looks import cpu_folder
 from edgebed.emulation.readback import FIRST_HELD_S, ChangedLink, Delay, LinkMeter
-from edgebed.emulation.resources import CgroupUsage, processes
+from edgebed.emulation.resources import ROOT, CgroupUsage, cgroup_folders, processes
 from edgebed.emulation.witness.connections import ConnectionMeter
 from edgebed.emulation.witness.usage import LinkUsage, Reading, UsageCount, Waiting
+
+PORT_S = 0.1
+"""Seconds from one look at the port to the next."""
+ENDED = msgspec.json.encode(Watched(ended=True))
 
 
 class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +53,11 @@ class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     node: str
     home: Home
-    cgroup: dict[str, str]
-    """Folders of its cgroup, as `Cgroups.folders` has them."""
+    cgroup: dict[str, str] = {}
+    """Folders of its cgroup, as `Cgroups.folders` has them; none: those that the program's process turns out to be
+    in."""
+    port: int | None = None
+    """The port that shows that the program is ready; None: none does."""
     names: dict[str, str]
     """Nodes by their addresses."""
     link: LinkPlan = LinkPlan()
@@ -60,11 +72,14 @@ class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WitnessLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a witness says; a line without anything in it says that the link is held."""
+    """What a witness says; a line without anything of the last three says that the link is held."""
 
     t: float = 0.0
     """Time of the record, in seconds of the monotonic clock."""
+    clock: str = ""
+    """The name of that clock (core/linux.py)."""
     record: Link | Usage | Connections | Bypass | None = None
+    listens: bool = False
     problem: str = ""
 
 
@@ -81,9 +96,11 @@ class ProgramUsage(UsageCount):
             LinkUsage(reader, effective, time.monotonic),
             float(len(os.sched_getaffinity(0))),
         )
-        self._folder = folders.get("cpu") or folders[""]
         self._planned = self._cpus = request.cpus
         self._is_last = False
+        self._counted: CgroupUsage | None = None
+        """What the cgroup counted at the last look."""
+        self._is_gone = False
 
     @property
     def cpus(self) -> float | None:
@@ -104,10 +121,24 @@ class ProgramUsage(UsageCount):
         if injection.node == self.name and injection.action == "cpus":
             self._cpus = self._planned if injection.cpus is None else injection.cpus
 
+    def read(self, now: float, began_s: float | None) -> Iterator[Usage]:
+        """As its base, once there is a cgroup."""
+        folder = cpu_folder(self.folders)
+        self._is_gone = folder is not None and not folder.is_dir()
+        return super().read(now, began_s) if folder and (self._counted or not self._is_gone) else iter(())
+
+    def account(self, *, but: str = "") -> CgroupUsage:
+        """What the cgroup counts, or counted at the last look before it was gone."""
+        if self._counted is None or not self._is_gone:
+            self._counted = super().account()
+        return self._counted
+
     def look(self, now: float, cgroup: CgroupUsage) -> Reading:
         """What all processes of the cgroup have used."""
+        if self._is_gone and self.before:
+            return self.before
         if cgroup.cpu_s is None:
-            raise InfrastructureError(f"the kernel does not count the CPU time of the cgroup {self._folder}")
+            raise InfrastructureError(f"the kernel does not count the CPU time of {cpu_folder(self.folders)}")
         return Reading(now, cgroup.cpu_s, self.waiting.read(), 0.0, cgroup.throttled_s, cgroup.throttled_periods or 0)
 
     def more(self, now: float) -> dict[str, Any]:
@@ -115,7 +146,8 @@ class ProgramUsage(UsageCount):
         return {}
 
     def _threads(self) -> Iterator[str]:
-        for pid in processes(self._folder):
+        folder = cpu_folder(self.folders)
+        for pid in processes(folder) if folder else ():
             with suppress(OSError):  # it has just ended
                 yield from (f"/proc/{pid}/task/{thread}" for thread in os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
 
@@ -133,24 +165,37 @@ class Witness:
         self.meter = self.link if is_asked else ChangedLink(request.node, lambda: self.link, FIRST_HELD_S)
         self.usage = ProgramUsage(request, self.effective, self.reader)
         self.began_s: float | None = None
+        self.port = request.port
         for injection in request.injected:
             self._inject(injection)
 
     def hear(self, line: bytes) -> None:
-        """Obey an order."""
-        command = msgspec.json.decode(line, type=HelperCommand)
+        """Obey an order; an empty one ends it."""
+        command = msgspec.json.decode(line or ENDED, type=HelperCommand)
+        if command.ended:
+            self.usage.end()
+        if command.pid:
+            self.usage.folders = cgroup_folders(command.pid, ROOT)
         if command.began is not None:
             self.began_s = command.began
         if command.change is not None:
             self._inject(command.change)
 
+    def shows_ready(self) -> bool:
+        """Whether the port is open that shows that the program is ready; it is said once."""
+        if self.port is None or not self.connections.listens(self.port):
+            return False
+        self.port = None
+        return True
+
     def look(self) -> Iterator[WitnessLine]:
         """Yield what there is to journal now."""
         now = time.monotonic()
-        yield from (WitnessLine(now, each) for each in self.meter.read(now, self.began_s))
-        yield from (WitnessLine(now, each) for each in self.usage.read(now, self.began_s))
+        yield from (WitnessLine(now, record=each) for each in self.meter.read(now, self.began_s))
+        yield from (WitnessLine(now, record=each) for each in self.usage.read(now, self.began_s))
         with suppress(OSError, BadAnswerError):  # the kernel does not answer; the link's meter says so
-            yield from (WitnessLine(now, each) for each in self.connections.read(now, is_last=self.usage.is_last))
+            told = self.connections.read(now, is_last=self.usage.is_last)
+            yield from (WitnessLine(now, record=each) for each in told)
 
     def _inject(self, injection: Injection) -> None:
         time_s = 0.0 if self.began_s is None else time.monotonic() - self.began_s
@@ -178,15 +223,18 @@ def _watch(witness: Witness) -> None:
             witness.hear(line)
 
     witness.link.wait_until_held(hear_all)
-    _say([WitnessLine()])
     next_s = time.monotonic()
-    while (line := lines.read(next_s)) != b"":
-        if line:
+    _say([WitnessLine(next_s, monotonic_clock())])
+    while not witness.usage.is_last:
+        line = lines.read(next_s if witness.port is None else min(next_s, time.monotonic() + PORT_S))
+        if line is not None:
             witness.hear(line)
             continue
-        _say(witness.look())
-        next_s = max(next_s + LOOK_S, time.monotonic())
-    witness.usage.end()
+        if witness.shows_ready():
+            _say([WitnessLine(listens=True)])
+        if time.monotonic() >= next_s:
+            _say(witness.look())
+            next_s = max(next_s + LOOK_S, time.monotonic())
     _say(witness.look())
 
 

@@ -22,7 +22,7 @@ from docker.errors import APIError, DockerException
 from edgebed.core.actions import ACTIONS, KILLS, LINK_ACTIONS
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
-from edgebed.core.plan import TrainingNode
+from edgebed.core.plan import NodePlan
 from edgebed.core.planned.fault import Injection
 from edgebed.emulation.caps import starting_cpus
 from edgebed.roles.events import Injected
@@ -44,7 +44,7 @@ class Container:
         self,
         client: docker.DockerClient,
         links: Links,
-        node: TrainingNode,
+        node: NodePlan,
         number: int,
         container_id: str,
         tell: Callable[[Injected | EdgebedError], None],

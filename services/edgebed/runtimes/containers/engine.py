@@ -253,6 +253,17 @@ class Stream:
         return data
 
 
+def joined(client: docker.DockerClient, container: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The networks that an inspected container is in, itself or by the one whose network it has, as the engine tells.
+
+    Of each its id (`NetworkID`) and the container's address there (`IPAddress`), among others.
+    """
+    _, _, other = container["HostConfig"]["NetworkMode"].partition("container:")
+    found = client.api.inspect_container(other) if other else container
+    networks: dict[str, dict[str, Any]] = found["NetworkSettings"]["Networks"]
+    return networks
+
+
 @contextmanager
 def attached(client: docker.DockerClient, container: str) -> Iterator[Iterator[bytes]]:
     """The output of a container from now on, until it ends."""

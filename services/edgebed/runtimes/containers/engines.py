@@ -14,7 +14,7 @@ import requests
 from docker.errors import DockerException
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import TrainingNode
+from edgebed.core.plan import NodePlan
 from edgebed.core.planned.hosts import EngineAddress
 from edgebed.runtimes.containers.engine import EngineClient, connect
 
@@ -58,7 +58,7 @@ class Engines:
         """Whether nodes are on several hosts."""
         return len(self.clients) > 1
 
-    def of(self, node: TrainingNode) -> docker.DockerClient:
+    def of(self, node: NodePlan) -> docker.DockerClient:
         """The engine that has a node's container."""
         return self.clients[node.host]
 

@@ -13,6 +13,8 @@ LABEL_SITE = f"{PREFIX}.site"
 """Label with a value that everything made for one trial has in common."""
 LABEL_VOLUME = f"{PREFIX}.volume"
 """Label of a container with the name of the volume that the server of its trial logs to."""
+LABEL_HOLDER = f"{PREFIX}.holder"
+"""Label of a container whose network and volumes others have, with its node's name: it is removed after them."""
 COMPOSE = "com.docker.compose"
 OF_NO_PROJECT = {f"{COMPOSE}.project": "", f"{COMPOSE}.service": ""}
 """Labels that Compose gives to the images it builds, emptied: else `docker compose up` takes a container for its own,

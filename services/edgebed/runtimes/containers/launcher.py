@@ -12,11 +12,13 @@ import os
 import queue
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import requests
 from docker.errors import APIError, DockerException, NotFound
@@ -25,7 +27,7 @@ from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.imports import reason
 from edgebed.core.last_words import describe_exit_code, end_of, last_line, out_of_memory
-from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.plan import NodePlan, Plan, TrainingNode, TrainingPlan
 from edgebed.core.planned.fault import Injection
 from edgebed.core.records import Clock
 from edgebed.emulation.host_load import HostProbe
@@ -43,21 +45,21 @@ from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.containers.register import forget_containers, note_containers
 from edgebed.runtimes.containers.relaying import Relaying
 from edgebed.runtimes.containers.server_volume import MOUNTED_AT, prepare_volume
-from edgebed.runtimes.containers.site import Site, find_site
+from edgebed.runtimes.containers.site import ManagedSite, Site, find_site
 
 STARTERS = 4
 CONNECTIONS_A_NODE = 4  # its thread, its output, its helper, and what is done to it
 TRIES = 3
 """How often a container is started where the engine fails at it: one that is busy does, and so does the manager of a
 swarm, which has 20 s to let another host's container into an overlay."""
-LauncherEvent = NodeStarted | NodeExited | Injected
+Result = TypeVar("Result")
 _MEMORY = re.compile(r"^edgebed-node: memory (.*)$", re.MULTILINE)
 
 
 class Incarnation:
     """A node from one start to its end, which is reported once."""
 
-    def __init__(self, node: TrainingNode) -> None:
+    def __init__(self, node: NodePlan) -> None:
         self.node = node
         self.thread = threading.current_thread()
         """The thread that manages its container."""
@@ -79,100 +81,88 @@ class Incarnation:
         return not was_over
 
 
-class ContainerLauncher:
-    """Starts nodes as containers and reports their starts and ends."""
+class EngineLauncher(ABC):
+    """What launchers of containers have in common: engines, a thread for each node, and that nothing is left."""
 
     name = "docker"
 
-    def __init__(
-        self, plan: TrainingPlan, memory_bytes: Mapping[str, int], run: str, log_folder: Path, server_log: Path
-    ) -> None:
-        """Find or make the networks, and the volume that `server_log` names; `run` is the run's name.
+    def __init__(self, plan: Plan, run: str) -> None:
+        """Find or make the networks, and what else there is to be; `run` is the run's name.
 
-        `memory_bytes`: what each node's container may use. InfrastructureError where there is no engine on a host of
-        the plan, or not that volume.
+        InfrastructureError where there is no engine on a host of the plan.
         """
-        self.plan = plan
-        self.memory_bytes = memory_bytes
-        self.log_folder = log_folder
-        self.images = ImageNames.named()
         self.lives: dict[str, Incarnation] = {}
         """The last start of each node."""
         self.containers: dict[str, Container] = {}
         """The last container that was to start, by node."""
         self.closing = threading.Event()
-        self.happened: queue.SimpleQueue[LauncherEvent | EdgebedError] = queue.SimpleQueue()
+        self.happened: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        """Events, and errors that end the trial."""
+        self.images = ImageNames.named()
         addresses = [host.address for host in plan.hosts]
+        self.rates = {host.name: host.rate_bit_s for host in plan.hosts}
         self.engines = Engines(addresses, connections=CONNECTIONS_A_NODE * len(plan.nodes) + STARTERS)
         self.hosts = HostWatch(self.engines, self._host_lost, self._host_back)
+        self.starting = {host: threading.BoundedSemaphore(STARTERS) for host in self.engines.clients}
+        self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         note_containers(addresses)
         try:
             with explained("the engine"):
                 self.parents = {
                     host: limits.cgroup_parent(client.info()) for host, client in self.engines.clients.items()
                 }
-            self.site: Site = find_site(self.engines, run, plan.trial)
+            self.site = self._find_site(run)
             try:
-                self.volume = self._volume(server_log)
-                with explained("the links of the nodes"):
-                    self.links = Links(self.engines, self.site, self.images.server, plan, self._complain)
+                self._prepare()
             except BaseException:
                 self._clear(networks=True)
                 raise
         except BaseException:
             self.hosts.close()
             self.engines.close()
+            self._close_bell()
             raise
-        self.relaying = Relaying(self.engines.first, self.site, self.images.server)
-        self.notes = tuple(self.links.mechanisms.notes(plan))
-        self.host = self.site.host
-        self.numbers = _numbers(plan)
-        self.starting = {host: threading.BoundedSemaphore(STARTERS) for host in self.engines.clients}
-        self.bell_read, self.bell_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    @abstractmethod
+    def _find_site(self, run: str) -> Site:
+        """Find or make the networks."""
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Make what all nodes need before the first is launched."""
+
+    @abstractmethod
+    def _ended(self, node: str, why: str) -> object:
+        """The event that a node has ended, which can be told by nobody else."""
+
+    @abstractmethod
+    def _from_start_to_end(self, life: Any, *told: Any) -> None:
+        """Manage a node's container from before its start to after its end, in a thread of its own."""
+
+    def _begin(self, life: "Incarnation", *told: Any) -> bool:
+        """Have a life managed by a thread; False while the last one is, or the node's host does not answer."""
+        node = life.node
+        before = self.lives.get(node.node)
+        if (before and before.is_in_progress) or node.host in self.hosts.away:
+            return False
+        life.thread = threading.Thread(target=self._live, args=(life, *told), name=node.node, daemon=True)
+        self.lives[node.node] = life
+        life.thread.start()
+        return True
 
     def fileno(self) -> int:
         """A file descriptor that is readable when `poll_events` has events."""
         return self.bell_read
 
-    def launch(self, node: str, controller_address: str, secret: str) -> bool:
-        """Have a node's container started, by a thread that waits for the engine.
-
-        False while the last one is there, or its host does not answer.
-        """
-        before, planned = self.lives.get(node), self.plan.node(node)
-        if (before and before.is_in_progress) or planned.host in self.hosts.away:
-            return False
-        life = Incarnation(planned)
-        told = life, controller_address, secret
-        life.thread = threading.Thread(target=self._live, args=told, name=node, daemon=True)
-        self.lives[node] = life
-        life.thread.start()
-        return True
-
-    def inject(self, number: int, injection: Injection) -> None:
-        """Have an action done to a node's container; `Injected(number)` is among the happenings. Never blocks."""
-        container = self.containers.get(injection.node)
-        if container:
-            container.inject(number, injection)
-        else:
-            self._tell(Injected(number, f"{injection.node} has no container yet"))
-
-    def cap(self, node: str) -> None:
-        """Hold a node's CPU cap from now on: it is built. Never blocks."""
-        self.containers[node].cap()
-
-    def poll_events(self) -> Iterator[LauncherEvent]:
-        """Events since the last call; call when `fileno` is readable."""
-        os.read(self.bell_read, 65536)
+    def poll_events(self) -> Iterator[Any]:
+        """Events since the last call; there may be some when `fileno` is readable."""
+        with suppress(BlockingIOError):
+            os.read(self.bell_read, 65536)
         while not self.happened.empty():
             event = self.happened.get()
             if isinstance(event, EdgebedError):
                 raise event
             yield event
-
-    def sight(self) -> ContainerSight:
-        """Where the nodes' containers can be seen from outside."""
-        return ContainerSight(self._container, self.memory_bytes, self.site.data.id)
 
     def _container(self, node: str) -> Container | None:
         """A node's container, while it runs and its link is set."""
@@ -183,16 +173,7 @@ class ContainerLauncher:
         """Begin to look how busy the nodes' hosts are."""
         if not self.engines.are_many:
             return HostProbe()
-        rates = {host.name: host.rate_bit_s for host in self.plan.hosts}
-        return HostProbes(self.engines.clients, {}, rates, self.images.server, self.site.labels, self.site.name)
-
-    def began(self, monotonic_s: float) -> None:
-        """Note that training began: links change with time from here on."""
-        self.links.began(monotonic_s)
-
-    def clock_told(self, node: str, clock: Clock) -> None:
-        """Note how the clock of a node's host differs from the controller's."""
-        self.links.clock_told(node, clock)
+        return HostProbes(self.engines.clients, {}, self.rates, self.images.server, self.site.labels, self.site.name)
 
     def close(self) -> None:
         """Remove what is left: containers, then networks."""
@@ -215,8 +196,11 @@ class ContainerLauncher:
         finally:
             self.engines.close()
             if not any(life.thread.is_alive() for life in self.lives.values()):  # else one might ring yet
-                os.close(self.bell_read)
-                os.close(self.bell_write)
+                self._close_bell()
+
+    def _close_bell(self) -> None:
+        os.close(self.bell_read)
+        os.close(self.bell_write)
 
     def _clear(self, *, networks: bool) -> None:
         """Remove the trial's containers on all hosts that answer, and the `networks`, which the first one made."""
@@ -237,7 +221,7 @@ class ContainerLauncher:
             if life.node.host == host and life.end(is_lost=True):
                 if container := self.containers.get(node):
                     container.end()
-                self._tell(NodeExited(node, f"its host {host} does not answer"))
+                self._tell(self._ended(node, f"its host {host} does not answer"))
 
     def _host_back(self, host: str) -> None:
         """Remove what is left on a host of nodes that were reported as ended."""
@@ -246,12 +230,12 @@ class ContainerLauncher:
 
     # --- the life of a container, in a thread of its own --------------------------------------------------------
 
-    def _live(self, life: "Incarnation", controller_address: str, secret: str) -> None:
+    def _live(self, life: "Incarnation", *told: Any) -> None:
         """Manage a node's container from before its start to after its end."""
         node = life.node
         try:
             with explained(f"the container of {node.node}{f' on host {node.host}' if node.host else ''}"):
-                self._from_start_to_end(life, controller_address, secret)
+                self._from_start_to_end(life, *told)
         except EdgebedError as error:
             self._failed(life, error)
         except Exception as error:  # noqa: BLE001 - whatever it is, the controller must hear of it
@@ -262,11 +246,105 @@ class ContainerLauncher:
         if not self.closing.is_set() and self.hosts.answers(life.node.host) and life.end():
             self._complain(error)
 
+    def _retried(self, node: NodePlan, stack: ExitStack, start: Callable[[ExitStack], Result]) -> Result:
+        """Start something by `start`, which gives its argument what is to be undone, as `stack` has it then.
+
+        Where the engine fails at it, another one is started.
+        """
+        for tries_left in reversed(range(TRIES)):
+            try:
+                with ExitStack() as trying:
+                    started = start(trying)
+                    stack.enter_context(trying.pop_all())
+                    return started
+            except APIError as error:
+                if not error.is_server_error() or not tries_left or self.closing.is_set():
+                    raise
+                say(f"the engine did not start {node.node}, which is tried again: {error.explanation or error}")
+        raise AssertionError("the last try starts or fails")
+
+    def _complain(self, error: EdgebedError) -> None:
+        if not self.closing.is_set():  # then its container was taken away on purpose
+            self._tell(error)
+
+    def _tell(self, event: object) -> None:
+        self.happened.put(event)
+        try:
+            os.write(self.bell_write, b"!")
+        except BlockingIOError:
+            return  # it is ringing already
+
+
+class ContainerLauncher(EngineLauncher):
+    """Starts nodes as containers and reports their starts and ends."""
+
+    site: ManagedSite
+
+    def __init__(
+        self, plan: TrainingPlan, memory_bytes: Mapping[str, int], run: str, log_folder: Path, server_log: Path
+    ) -> None:
+        """Find or make the networks, and the volume that `server_log` names; `run` is the run's name.
+
+        `memory_bytes`: what each node's container may use. InfrastructureError where there is no engine on a host of
+        the plan, or not that volume.
+        """
+        self.plan = plan
+        self.memory_bytes = memory_bytes
+        self.log_folder = log_folder
+        self.server_log = server_log
+        super().__init__(plan, run)
+        self.relaying = Relaying(self.engines.first, self.site, self.images.server)
+        self.notes = tuple(self.links.mechanisms.notes(plan))
+        self.host = self.site.host
+        self.numbers = _numbers(plan)
+
+    def _find_site(self, run: str) -> ManagedSite:
+        return find_site(self.engines, run, self.plan.trial)
+
+    def _prepare(self) -> None:
+        self.volume = self._volume(self.server_log)
+        with explained("the links of the nodes"):
+            self.links = Links(self.engines, self.site, self.images.server, self.plan, self._complain)
+
+    def _ended(self, node: str, why: str) -> NodeExited:
+        return NodeExited(node, why)
+
+    def launch(self, node: str, controller_address: str, secret: str) -> bool:
+        """Have a node's container started, by a thread that waits for the engine.
+
+        False while the last one is there, or its host does not answer.
+        """
+        return self._begin(Incarnation(self.plan.node(node)), controller_address, secret)
+
+    def inject(self, number: int, injection: Injection) -> None:
+        """Have an action done to a node's container; `Injected(number)` is among the happenings. Never blocks."""
+        container = self.containers.get(injection.node)
+        if container:
+            container.inject(number, injection)
+        else:
+            self._tell(Injected(number, f"{injection.node} has no container yet"))
+
+    def cap(self, node: str) -> None:
+        """Hold a node's CPU cap from now on: it is built. Never blocks."""
+        self.containers[node].cap()
+
+    def sight(self) -> ContainerSight:
+        """Where the nodes' containers can be seen from outside."""
+        return ContainerSight(self._container, self.memory_bytes, self.site.data.id)
+
+    def began(self, monotonic_s: float) -> None:
+        """Note that training began: links change with time from here on."""
+        self.links.began(monotonic_s)
+
+    def clock_told(self, node: str, clock: Clock) -> None:
+        """Note how the clock of a node's host differs from the controller's."""
+        self.links.clock_told(node, clock)
+
     def _from_start_to_end(self, life: "Incarnation", controller_address: str, secret: str) -> None:
-        node = life.node
+        node = self.plan.node(life.node.node)
         with ExitStack() as stack:
             with self.starting[node.host]:
-                started = self._start(node, controller_address, secret, stack)
+                started = self._retried(node, stack, partial(self._started, node, controller_address, secret))
                 if started is None:
                     return
                 container, output = started
@@ -282,28 +360,10 @@ class ContainerLauncher:
             if life.end():
                 self._tell(NodeExited(node.node, how))
 
-    def _start(
-        self, node: TrainingNode, controller_address: str, secret: str, stack: ExitStack
-    ) -> tuple[Container, Iterator[bytes]] | None:
-        """Start a node's container, which `stack` removes; return it with its output, or None once the run is closing.
-
-        Where the engine fails at it, another one is started.
-        """
-        for tries_left in reversed(range(TRIES)):
-            try:
-                with ExitStack() as trying:
-                    started = self._started(node, controller_address, secret, trying)
-                    stack.enter_context(trying.pop_all())
-                    return started
-            except APIError as error:
-                if not error.is_server_error() or not tries_left or self.closing.is_set():
-                    raise
-                say(f"the engine did not start {node.node}, which is tried again: {error.explanation or error}")
-        raise AssertionError("the last try starts or fails")
-
     def _started(
         self, node: TrainingNode, controller_address: str, secret: str, stack: ExitStack
     ) -> tuple[Container, Iterator[bytes]] | None:
+        """Start a node's container, which `stack` removes; return it with its output, None once the run is closing."""
         if self.closing.is_set():
             return None
         client = self.engines.of(node)
@@ -373,17 +433,6 @@ class ContainerLauncher:
             default = "" if node.memory_bytes else "; the scenario caps it at nothing else: set its `memory`"
             return out_of_memory(memory) + default
         return describe_exit_code(code) + last_line(log, begins_at)
-
-    def _complain(self, error: EdgebedError) -> None:
-        if not self.closing.is_set():  # then its container was taken away on purpose
-            self._tell(error)
-
-    def _tell(self, event: LauncherEvent | EdgebedError) -> None:
-        self.happened.put(event)
-        try:
-            os.write(self.bell_write, b"!")
-        except BlockingIOError:
-            return  # it is ringing already
 
 
 def memory_at_end(log: str) -> dict[str, int]:

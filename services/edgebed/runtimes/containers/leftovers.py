@@ -19,7 +19,14 @@ from edgebed.core.console import say as say_aloud
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.planned.hosts import EngineAddress
 from edgebed.runtimes.containers.engine import CALL_S_MAX, connected, engine_id, explained, is_there
-from edgebed.runtimes.containers.labels import LABEL_FOLDER, LABEL_OWNER, LABEL_RUN, LABEL_TRIAL, LABEL_VOLUME
+from edgebed.runtimes.containers.labels import (
+    LABEL_FOLDER,
+    LABEL_HOLDER,
+    LABEL_OWNER,
+    LABEL_RUN,
+    LABEL_TRIAL,
+    LABEL_VOLUME,
+)
 from edgebed.runtimes.containers.owner import Life, Witnesses
 from edgebed.runtimes.containers.register import engines_left_behind, forget_dead
 from edgebed.runtimes.containers.server_volume import LogKeeping, remove_volume
@@ -231,7 +238,9 @@ def remove(
 ) -> set[str]:
     """Remove containers and networks, as the engine lists them; return the names of networks that the engine keeps."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(lambda container: remove_container(client, container["Id"]), containers))
+        for are_holders in (False, True):
+            some = [each["Id"] for each in containers if (LABEL_HOLDER in each["Labels"]) is are_holders]
+            list(pool.map(lambda container: remove_container(client, container), some))
         are_gone = list(pool.map(lambda network: remove_network(client, network["Id"]), networks))
     kept = {network["Name"] for network, is_gone in zip(networks, are_gone, strict=True) if not is_gone}
     for name in sorted(kept):

@@ -7,12 +7,13 @@ as much again, on disk.
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docker.types import Mount
 
 from edgebed.core.plan import Security, TrainingNode
+from edgebed.core.planned.program import Limits, ProgramPlan
 from edgebed.emulation.caps import CPU_PERIOD_US, cpu_quota_us, starting_cpus
 from edgebed.emulation.readback import Delay, Mechanism
 from edgebed.runtimes.containers.server_volume import MOUNTED_AT
@@ -22,6 +23,8 @@ PIDS_A_CORE = 4  # torch's and OpenBLAS' own
 TMP_BYTES = 64 * 2**20
 USER = "10001:10001"
 LOG_MAX = {"max-size": "10m", "max-file": "1"}
+NO_LOG = {"type": "none", "config": {}}
+TMP = "/tmp"  # noqa: S108 - in a container
 HELPER_BYTES = 128 * 2**20
 RELAY_BYTES = 512 * 2**20
 CGROUP_PARENT = "EDGEBED_CGROUP_PARENT"
@@ -51,24 +54,35 @@ def host_settings(node: TrainingNode, memory_bytes: int, volume: str = "", paren
 
     `volume`: the one for a server's log; `parent`: the cgroup that it is below, the engine's own if empty.
     """
+    settings = _confined(memory_bytes, PIDS_MAX + PIDS_A_CORE * num_threads(node), starting_cpus(node.cpus), parent)
+    settings["tmpfs"] = {TMP: f"size={TMP_BYTES},mode=1777"}  # but for a volume, all that a node can write to
+    if volume:
+        settings["mounts"] = [Mount(MOUNTED_AT, volume)]
+    return settings
+
+
+def program_settings(
+    node: ProgramPlan, limits: Limits, cpus: float | None, mounts: Sequence[Mount], parent: str
+) -> dict[str, Any]:
+    """Caps and rights of a program's container: `cpus` are its cap now, `mounts` what it reads and may write."""
+    settings = _confined(node.memory_bytes, limits.processes + 1, cpus, parent)  # the engine's init is one
+    return settings | {"mounts": list(mounts), "log_config": NO_LOG}
+
+
+def _confined(memory_bytes: int | None, pids: int, cpus: float | None, parent: str) -> dict[str, Any]:
     settings: dict[str, Any] = {
         "cap_drop": ["ALL"],
         "init": True,
         "log_config": {"type": "json-file", "config": LOG_MAX},
-        "mem_limit": memory_bytes,
-        "memswap_limit": memory_bytes,
-        "pids_limit": PIDS_MAX + PIDS_A_CORE * num_threads(node),
+        "pids_limit": pids,
         "read_only": True,
         "security_opt": ["no-new-privileges"],
-        "tmpfs": {"/tmp": f"size={TMP_BYTES},mode=1777"},  # noqa: S108 - but for a volume, all that a node can write to
     }
+    if memory_bytes is not None:
+        settings |= {"mem_limit": memory_bytes, "memswap_limit": memory_bytes}
     if parent:
         settings["cgroup_parent"] = parent
-    if volume:
-        settings["mounts"] = [Mount(MOUNTED_AT, volume)]
-    if (cpus := starting_cpus(node.cpus)) is not None:
-        settings |= cpu_settings(cpus)
-    return settings
+    return settings if cpus is None else settings | cpu_settings(cpus)
 
 
 def cpu_settings(cpus: float | None) -> dict[str, int]:
@@ -82,13 +96,27 @@ def helper_settings() -> dict[str, Any]:
         "auto_remove": True,
         "cap_add": ["NET_ADMIN"],
         "cap_drop": ["ALL"],
-        "log_config": {"type": "none", "config": {}},
+        "log_config": NO_LOG,
         "mem_limit": HELPER_BYTES,
         "memswap_limit": HELPER_BYTES,
         "pids_limit": PIDS_MAX,
         "read_only": True,
         "security_opt": ["no-new-privileges"],
     }
+
+
+def holder_settings(mounts: Sequence[Mount]) -> dict[str, Any]:
+    """Rights of what holds a program's place: those of a helper. It writes the names of all nodes, and is removed last.
+
+    `mounts` are what its program has.
+    """
+    return helper_settings() | {"auto_remove": False, "read_only": False, "mounts": list(mounts)}
+
+
+def witness_settings() -> dict[str, Any]:
+    """Rights of a program's witness: those of a helper, and to read the cgroups and processes of the machine."""
+    cgroups = Mount("/sys/fs/cgroup", "/sys/fs/cgroup", type="bind", read_only=True)
+    return helper_settings() | {"mounts": [cgroups], "pid_mode": "host"}
 
 
 def probe_settings() -> dict[str, Any]:

@@ -20,14 +20,14 @@ from docker.errors import APIError, DockerException
 
 from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.patience import patience
-from edgebed.core.plan import TrainingNode, TrainingPlan
+from edgebed.core.plan import NodePlan, Plan, ProgramsPlan
 from edgebed.core.planned.fault import Injection
 from edgebed.core.records import Clock
 from edgebed.emulation.means import NO_NETEM, Mechanisms
 from edgebed.emulation.orders import Began, ClockLine, HelperChange, HelperClock, HelperReply, HelperSetup
 from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.engine import Conversation, conversing
-from edgebed.runtimes.containers.engines import Engines
+from edgebed.runtimes.containers.engines import Engines, answers
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.site import Site
 
@@ -52,6 +52,8 @@ class Helper:
         self.client = client
         self.container = container
         self.stays = stays
+        self.interface = ""
+        """The interface that has the link, in the node's network namespace."""
         self.talk = talk
         self.lock = threading.Lock()
         self.answers: queue.SimpleQueue[HelperReply | None] = queue.SimpleQueue()
@@ -91,7 +93,7 @@ class Links:
         engines: Engines,
         site: Site,
         image: str,
-        plan: TrainingPlan,
+        plan: Plan,
         complain: Callable[[EdgebedError], None],
     ) -> None:
         """`image` is the helpers'; `complain` is called with a failure of one during training.
@@ -116,12 +118,14 @@ class Links:
         self.mechanisms = Mechanisms("docker", self.netem)
         if lossy and not self.netem:
             raise InfrastructureError(f"packets cannot be lost on an engine's host: {NO_NETEM}. Or remove the loss")
+        if delayed and not self.netem and isinstance(plan, ProgramsPlan):
+            raise InfrastructureError(f"latency cannot be made on an engine's host: {NO_NETEM}. Or leave it out")
 
-    def is_held(self, node: TrainingNode) -> bool:
+    def is_held(self, node: NodePlan) -> bool:
         """Whether a node needs a helper from the beginning."""
         return node.changeable or self.mechanisms.mechanism(node) != "none"
 
-    def set(self, node: TrainingNode, number: int, container: str, *, stays: bool = False) -> Helper:
+    def set(self, node: NodePlan, number: int, container: str, *, stays: bool = False) -> Helper:
         """Have the link of a running container set, now and in future; return the helper, which may be gone already.
 
         It `stays` in any case where the link will change. Raises InfrastructureError where the link cannot be set. The
@@ -136,30 +140,38 @@ class Links:
                     raise
         raise AssertionError("the last try answers or fails")
 
-    def _set(self, node: TrainingNode, number: int, container: str, *, stays: bool) -> Helper:
+    def _set(self, node: NodePlan, number: int, container: str, *, stays: bool) -> Helper:
         """Have the link of a running container set by one helper."""
         labels = self.site.labels_of_helper(node, number)
         name = f"{self.site.container_name(node)}-link-{secrets.token_hex(2)}"  # the last one may still exist
         client = self.engines.of(node)
         made = self._create(client, name, COMMAND, labels, f"container:{container}", stdin_open=True)
         try:
-            with ExitStack() as stack:
-                talk = stack.enter_context(conversing(client, made))
-                helper = Helper(node.node, client, made, talk, stays=stays)
-                client.api.start(made)
-                order = HelperSetup(self.site.data.subnet, self.netem, node.link, node.node, stays)
-                talk.say(msgspec.json.encode(order))
-                _heard(talk)
-                if stays:
-                    with self.lock:
-                        self.staying.add(helper)
-                        self._tell_begin(helper)
-                    listening = node.node, container, helper, stack.pop_all()
-                    name = f"{node.node}-link"
-                    threading.Thread(target=self._listen, args=listening, name=name, daemon=True).start()
+            return self.held_by(made, node, container, stays=stays)
         except BaseException:
             remove_container(client, made)
             raise
+
+    def held_by(self, made: str, node: NodePlan, container: str, *, stays: bool) -> Helper:
+        """Start a container that was made for it, with COMMAND, and have it set a node's link.
+
+        `container`: the one that has the link, whose end is the helper's. Raises InfrastructureError.
+        """
+        client = self.engines.of(node)
+        with ExitStack() as stack:
+            talk = stack.enter_context(conversing(client, made))
+            helper = Helper(node.node, client, made, talk, stays=stays)
+            client.api.start(made)
+            order = HelperSetup(self.site.data.subnet, self.netem, node.link, node.node, stays)
+            talk.say(msgspec.json.encode(order))
+            helper.interface = _heard(talk).interface
+            if stays:
+                with self.lock:
+                    self.staying.add(helper)
+                    self._tell_begin(helper)
+                listening = node.node, container, helper, stack.pop_all()
+                name = f"{node.node}-link"
+                threading.Thread(target=self._listen, args=listening, name=name, daemon=True).start()
         return helper
 
     def forget(self, helper: Helper) -> None:
@@ -208,7 +220,8 @@ class Links:
             with self.lock:
                 failed = helper in self.staying
                 self.staying.discard(helper)
-            if failed and _is_running(helper.client, container):
+            is_own = container == helper.container and answers(helper.client)  # without it the node is cut off
+            if failed and (is_own or _is_running(helper.client, container)):
                 problem = last.problem if last.problem and last.done is None else _ended(helper.talk)
                 self.complain(InfrastructureError(f"the link of {node} does not change any more: {problem}"))
 

@@ -8,7 +8,7 @@ from edgebed.runtimes.containers import limits
 from edgebed.runtimes.containers.labels import PREFIX
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.relay import PORT
-from edgebed.runtimes.containers.site import Site
+from edgebed.runtimes.containers.site import ManagedSite
 
 COMMAND = ("python", "-m", "edgebed.runtimes.containers.relay")
 SCHEME = "tcp://"
@@ -17,7 +17,7 @@ SCHEME = "tcp://"
 class Relaying:
     """Starts a trial's relay when the first node asks for the controller's address."""
 
-    def __init__(self, client: docker.DockerClient, site: Site, image: str) -> None:
+    def __init__(self, client: docker.DockerClient, site: ManagedSite, image: str) -> None:
         """`client` is the first host's; `image` the relay's."""
         self.client = client
         self.site = site

@@ -8,10 +8,11 @@ from edgebed.core.runtimes import Runtime
 from edgebed.planning.memory import container_bytes, needs_of
 from edgebed.runtimes.containers.engines import Engines
 from edgebed.runtimes.containers.launcher import ContainerLauncher
+from edgebed.runtimes.containers.programs.launcher import ContainedPrograms
 from edgebed.runtimes.containers.server_volume import discard_volume, recorded
 from edgebed.runtimes.containers.site import prepare
-from edgebed.runtimes.live.runtime import LiveRuntime
-from edgebed.runtimes.runtime import Assignment
+from edgebed.runtimes.live.runtime import LiveRuntime, run_programs
+from edgebed.runtimes.runtime import Assignment, ProgramAssignment
 
 
 class ContainerRuntime(LiveRuntime):
@@ -33,6 +34,11 @@ class ContainerRuntime(LiveRuntime):
         plan, needs = assignment.planned.plan, needs_of(assignment.planned)
         memory_bytes = {node.node: container_bytes(node, needs[node.node]) for node in plan.nodes}
         return ContainerLauncher(plan, memory_bytes, assignment.run, folder.logs, folder.server_log)
+
+    def run_programs(self, assignment: ProgramAssignment) -> tuple[str, bool]:
+        """Run a trial's programs in containers, in the places of their nodes."""
+        plan, folder = assignment.plan, assignment.folder
+        return run_programs(assignment, self.name, lambda: ContainedPrograms(plan, assignment.run, folder.path))
 
     def discard_log(self, assignment: Assignment) -> None:
         """Remove the log's volume, too."""

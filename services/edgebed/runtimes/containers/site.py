@@ -18,7 +18,7 @@ from typing import Any
 import docker
 
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.plan import TrainingNode
+from edgebed.core.plan import NodePlan
 from edgebed.core.planned.hosts import EngineAddress
 from edgebed.emulation.resources import interface_of
 from edgebed.runtimes.containers.engine import explained
@@ -64,28 +64,22 @@ class EngineNetwork:
         raise InfrastructureError(f"the network {network_id[:12]} has no IPv4 addresses; edgebed needs them")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Site:
-    """Where one trial's containers go."""
+    """Where the containers of one trial go."""
 
     data: EngineNetwork
-    management: EngineNetwork
-    host: str
-    """The controller's own address: on the management network, or where nodes are on several hosts and it is a process,
-    on a bridge of the first one."""
     name: str
     """Prefix of the names of the trial's containers."""
     labels: dict[str, str]
     project: str | None = None
     """The Compose project that the controller belongs to."""
-    bridge: EngineNetwork | None = None
-    """The network between a controller that is a process and its relay; None: it reaches its nodes without."""
 
-    def container_name(self, node: TrainingNode) -> str:
+    def container_name(self, node: NodePlan) -> str:
         """The name of a node's container, unique on this engine."""
         return f"{self.name}-{node.node}"
 
-    def labels_of(self, node: TrainingNode, number: int) -> dict[str, str]:
+    def labels_of(self, node: NodePlan, number: int) -> dict[str, str]:
         """Labels that identify a node's container; `number` counts the containers of its class from 1."""
         labels = self.labels | {
             f"{PREFIX}.node": node.node,
@@ -94,7 +88,7 @@ class Site:
         }
         return labels | self._composed(node.device_class, node.node, number)
 
-    def labels_of_helper(self, node: TrainingNode, number: int) -> dict[str, str]:
+    def labels_of_helper(self, node: NodePlan, number: int) -> dict[str, str]:
         """Labels that identify the helper that sets the node's link."""
         labels = self.labels | {f"{PREFIX}.link": node.node}
         return labels | self._composed(f"{node.device_class}-link", f"{node.node}-link", number)
@@ -117,19 +111,41 @@ class Site:
         remove(client, containers_with(client, mine), networks_with(client, mine) if networks else ())
 
 
-def find_site(engines: Engines, run: str, trial: str) -> Site:
+@dataclass(frozen=True, kw_only=True)
+class ManagedSite(Site):
+    """Where containers go that the controller talks to, over a network of its own."""
+
+    management: EngineNetwork
+    host: str
+    """The controller's own address: on the management network, or where nodes are on several hosts and it is a process,
+    on a bridge of the first one."""
+    bridge: EngineNetwork | None = None
+    """The network between a controller that is a process and its relay; None: it reaches its nodes without."""
+
+
+def find_data(engines: Engines, run: str, trial: str) -> Site:
+    """The data network of a trial whose containers are in no other; as `find_site`."""
+    client = engines.first
+    with explained("the network of the run"):
+        own_id, name, labels = _named(client, run, trial)
+        if own_id:
+            found = _found(engines, own_id, name, labels)
+            return Site(data=found.data, name=name, labels=labels, project=found.project)
+        try:
+            data = _make(client, f"{name}-{DATA}", labels, overlay=engines.are_many)
+        except BaseException:
+            remove(client, (), networks_with(client, f"{LABEL_SITE}={name}"))
+            raise
+        return Site(data=data, name=name, labels=labels)
+
+
+def find_site(engines: Engines, run: str, trial: str) -> ManagedSite:
     """The networks for a trial: made by the first engine, or those of the Compose project that this process is in."""
     client = engines.first
     with explained("the networks of the run"):
-        own_id = own_container(client)
-        name = re.sub(r"[^a-z0-9_.-]+", "-", f"{PREFIX}-{run}-{trial}-{secrets.token_hex(3)}".lower())
-        labels = OF_NO_PROJECT | {LABEL_OWNER: own_name(client, own_id), LABEL_SITE: name}
-        labels |= {LABEL_RUN: run, LABEL_TRIAL: trial}
+        own_id, name, labels = _named(client, run, trial)
         if own_id:
-            site = _found(client, client.api.inspect_container(own_id), name, labels)
-            if engines.are_many:
-                _require_overlay(client, (site.data, site.management))
-            return site
+            return _found(engines, own_id, name, labels)
         try:
             data, management = (
                 _make(client, f"{name}-{each}", labels, overlay=engines.are_many) for each in (DATA, MANAGEMENT)
@@ -140,7 +156,15 @@ def find_site(engines: Engines, run: str, trial: str) -> Site:
         except BaseException:
             remove(client, (), networks_with(client, f"{LABEL_SITE}={name}"))
             raise
-        return Site(data, management, host, name, labels, bridge=bridge)
+        return ManagedSite(data=data, management=management, host=host, name=name, labels=labels, bridge=bridge)
+
+
+def _named(client: docker.DockerClient, run: str, trial: str) -> tuple[str | None, str, dict[str, str]]:
+    """This process's own container, if it is in one; a name for a trial's containers, and their labels."""
+    own_id = own_container(client)
+    name = re.sub(r"[^a-z0-9_.-]+", "-", f"{PREFIX}-{run}-{trial}-{secrets.token_hex(3)}".lower())
+    labels = OF_NO_PROJECT | {LABEL_OWNER: own_name(client, own_id), LABEL_SITE: name}
+    return own_id, name, labels | {LABEL_RUN: run, LABEL_TRIAL: trial}
 
 
 def require_here(gateway: str) -> None:
@@ -184,11 +208,21 @@ def _facts(host: str, client: docker.DockerClient) -> dict[str, Any]:
     return facts | ({"cores": info["NCPU"], "memory_bytes": info["MemTotal"]} if host else {})
 
 
-def _found(client: docker.DockerClient, own: dict[str, Any], name: str, labels: dict[str, str]) -> Site:
+def _found(engines: Engines, own_id: str, name: str, labels: dict[str, str]) -> ManagedSite:
+    client = engines.first
+    own = client.api.inspect_container(own_id)
     attached = _attachments(client, own)
     data, management = (EngineNetwork.inspected(client, attached[label][0]) for label in (DATA, MANAGEMENT))
-    project = own["Config"]["Labels"][f"{COMPOSE}.project"]
-    return Site(data, management, attached[MANAGEMENT][1], name, labels, project)
+    if engines.are_many:
+        _require_overlay(client, (data, management))
+    return ManagedSite(
+        data=data,
+        management=management,
+        host=attached[MANAGEMENT][1],
+        name=name,
+        labels=labels,
+        project=own["Config"]["Labels"][f"{COMPOSE}.project"],
+    )
 
 
 def _attachments(client: docker.DockerClient, own: dict[str, Any]) -> dict[str, tuple[str, str]]:

@@ -26,10 +26,10 @@ import msgspec
 from edgebed.core.actions import ACTIONS
 from edgebed.core.console import say
 from edgebed.core.errors import InfrastructureError
-from edgebed.core.last_words import END_S, how_it_ended
+from edgebed.core.last_words import END_S, how_it_ended, signal_name
 from edgebed.core.linux import allow_open_files
 from edgebed.core.plan import ProgramsPlan
-from edgebed.core.planned.command import Member, filled, placeholders
+from edgebed.core.planned.command import Member
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.program import ProgramPlan, Ready
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
@@ -46,6 +46,7 @@ from edgebed.roles.events import Injected, NodeStarted, ProgramExited
 from edgebed.runtimes.live.sockets import FILES_BESIDE
 from edgebed.runtimes.processes.local_launcher import LocalLauncher
 from edgebed.runtimes.programs import told
+from edgebed.runtimes.programs.files import copy_files
 from edgebed.runtimes.programs.happenings import Happening, Said, Witnessed
 
 ENDED = "its program has ended"
@@ -54,7 +55,6 @@ FILES_A_NODE = 6
 """Files of a program's that this process has open: two pipes to its witness, its output and its end, and two logs."""
 LAST_READS = 64
 """Reads of what a program has left in its pipe when it ends; what it had started may have written without an end."""
-LISTENING = "0A"  # TCP_LISTEN in the kernel's net/tcp_states.h
 Heard = Callable[[], Iterator[Happening]]
 
 
@@ -67,6 +67,8 @@ class _Life:
     witnessed: bytes = b""
     """The beginning of a line of the witness's."""
     process: "subprocess.Popen[bytes] | None" = None
+    listens: bool = False
+    """Whether somebody listens on the port that shows that it is ready."""
     exited: ProgramExited | None = None
     """How the program has ended; None: it has not."""
     descriptors: list[int] = field(default_factory=list)
@@ -118,24 +120,13 @@ class ProgramLauncher(LocalLauncher):
             Member(node.node, node.device_class, node.index, self.namespaces.homes[node.node].address)
             for node in self.plan.nodes
         ]
-        self.files = self._copied(self.plan.program.files) if self.plan.program.files else ""
+        self.files = ""
+        if self.plan.program.files:
+            copy = self.folder / "files"
+            self.stack.callback(shutil.rmtree, copy, ignore_errors=True)
+            self.files = str(copy_files(self.plan.program.files, copy))
         self.stack.callback(self._kill_all)
         self.listen()
-
-    def _copied(self, source: str) -> str:
-        """Copy the user's files, but for the folder of runs if they have it; return where the copy is."""
-        copy = self.folder / "files"
-        self.stack.callback(shutil.rmtree, copy, ignore_errors=True)
-        own = {*self.folder.resolve().parents, self.folder.resolve()}
-
-        def ignored(folder: str, names: list[str]) -> list[str]:
-            return [name for name in names if Path(folder, name).resolve() in own or name == "__pycache__"]
-
-        try:
-            shutil.copytree(source, copy, ignore=ignored, ignore_dangling_symlinks=True)
-        except (OSError, shutil.Error) as error:
-            raise InfrastructureError(f"program.files: {source} cannot be copied: {error}") from error
-        return str(copy)
 
     # --- a program's life ---------------------------------------------------------------------------------------
 
@@ -150,6 +141,7 @@ class ProgramLauncher(LocalLauncher):
             node=node,
             home=self.namespaces.homes[node],
             cgroup={name: str(folder) for name, folder in self.cgroups.folders(node).items()},
+            port=plan.ready.port,
             names={each.address: each.node for each in self.members},
             link=plan.link,
             changeable=plan.changeable,
@@ -195,6 +187,8 @@ class ProgramLauncher(LocalLauncher):
                 raise InfrastructureError(f"{node}: {line.problem}")
             if line.record is not None:
                 yield Witnessed(node, line.t, line.record)
+            elif line.listens:
+                life.listens = True
             elif life.process is None:
                 yield from self._begin(life)
 
@@ -219,18 +213,17 @@ class ProgramLauncher(LocalLauncher):
         yield NodeStarted(node)
 
     def _entry(self, plan: ProgramPlan) -> Entry:
-        values = placeholders(plan.rank, self.members)
         scratch = self.folder / "scratch" / plan.node
         scratch.mkdir(parents=True, exist_ok=True)
         own = {name: value for name, value in os.environ.items() if not name.startswith("EDGEBED_")}
-        given = told.environment(
-            plan.rank,
+        argv, variables = told.command(
+            plan,
             self.members,
             seed=self.plan.seed,
             incarnation=self.incarnations[plan.node],
             interface=INTERFACE,
+            scratch=str(scratch),
         )
-        asked = {name: filled(value, values) for name, value in plan.environment.items()}
         return Entry(
             node=plan.node,
             namespace=self.namespaces.homes[plan.node].namespace,
@@ -238,8 +231,8 @@ class ProgramLauncher(LocalLauncher):
             hosts=told.hosts(self.members),
             files=self.files,
             scratch=str(scratch),
-            argv=tuple(filled(word, values) for word in plan.run),
-            environment=own | {"PYTHONUNBUFFERED": "1", "TMPDIR": str(scratch)} | given | asked,
+            argv=argv,
+            environment=own | variables,
         )
 
     def _hear_output(self, life: _Life, reads: int = 1) -> Iterator[Happening]:
@@ -270,7 +263,7 @@ class ProgramLauncher(LocalLauncher):
         life.exited = ProgramExited(
             node=node,
             code=None if code < 0 else code,
-            signal=_signal_name(-code) if code < 0 else "",
+            signal=signal_name(-code) if code < 0 else "",
             oom=bool(self.cgroups.account(node).oom_kills),
             left=left,
         )
@@ -289,19 +282,13 @@ class ProgramLauncher(LocalLauncher):
         pid = self.pids.get(node)
         if pid is None:
             return False
-        found = False
-        with suppress(OSError):  # it is ending
-            if ready.port is not None and self._is_inside(node, pid):
-                found = _listens(pid, ready.port)
-            if ready.file is not None and not found:
-                inside = (f"/proc/{pid}/root", f"/proc/{pid}/cwd", str(self.folder / "scratch" / node))
-                folders = inside[:1] if ready.file.startswith("/") else inside[1:]
+        found = self.lives[node].listens
+        if ready.file is not None and not found:
+            inside = (f"/proc/{pid}/root", f"/proc/{pid}/cwd", str(self.folder / "scratch" / node))
+            folders = inside[:1] if ready.file.startswith("/") else inside[1:]
+            with suppress(OSError):  # it is ending
                 found = any(Path(folder, ready.file.lstrip("/")).exists() for folder in folders)
         return found
-
-    def _is_inside(self, node: str, pid: int) -> bool:
-        """Whether a process is in the node's network namespace, as a program is once it has begun."""
-        return Path(f"/proc/{pid}/ns/net").samefile(self.namespaces.homes[node].namespace)
 
     # --- what is done to it -------------------------------------------------------------------------------------
 
@@ -416,19 +403,3 @@ class ProgramLauncher(LocalLauncher):
         for folder in (*(self.folder / "scratch").glob("*"), self.folder / "scratch"):
             with suppress(OSError):  # there is something in it, which is kept, or there is none
                 folder.rmdir()
-
-
-def _signal_name(number: int) -> str:
-    known = number in signal.valid_signals() and number < signal.SIGRTMIN
-    return signal.Signals(number).name if known else f"signal {number}"
-
-
-def _listens(pid: int, port: int) -> bool:
-    """Whether somebody listens on a TCP port in a process's network namespace."""
-    for table in ("tcp", "tcp6"):
-        with suppress(FileNotFoundError):  # a kernel without IPv6
-            for line in Path(f"/proc/{pid}/net/{table}").read_text(encoding="ascii").splitlines()[1:]:
-                words = line.split()
-                if words[3] == LISTENING and int(words[1].rpartition(":")[2], 16) == port:
-                    return True
-    return False

@@ -7,10 +7,25 @@ TensorPipe and NCCL choose an interface: they need nothing else. What else a pro
 
 from collections.abc import Iterable, Sequence
 
-from edgebed.core.planned.command import Member
+from edgebed.core.planned.command import Member, filled, placeholders
+from edgebed.core.planned.program import ProgramPlan
 
 MASTER_PORT = 29500
 """The port of torchrun's rendezvous, at the node of rank 0."""
+
+
+def command(
+    node: ProgramPlan, members: Sequence[Member], *, seed: int, incarnation: int, interface: str, scratch: str
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """A node's command, word by word, and its variables, those that the scenario gives last; all is filled in.
+
+    `scratch` is its folder for temporary files; `interface` as of `environment`.
+    """
+    values = placeholders(node.rank, members)
+    given = environment(node.rank, members, seed=seed, incarnation=incarnation, interface=interface)
+    asked = {name: filled(value, values) for name, value in node.environment.items()}
+    variables = {"PYTHONUNBUFFERED": "1", "TMPDIR": scratch} | given | asked
+    return tuple(filled(word, values) for word in node.run), variables
 
 
 def environment(rank: int, members: Sequence[Member], *, seed: int, incarnation: int, interface: str) -> dict[str, str]:

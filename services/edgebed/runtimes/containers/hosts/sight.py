@@ -24,6 +24,7 @@ from edgebed.emulation.outside.kernel_sight import FAR_END, KernelSight, Place
 from edgebed.emulation.outside.looks import Look
 from edgebed.emulation.resources import ROOT, cgroup_folders
 from edgebed.runtimes.containers.container import Container
+from edgebed.runtimes.containers.engine import joined
 
 ENGINE_SHARE_MAX = 0.1
 """Share of the time for which engines may be asked for statistics: an answer takes some 50 ms."""
@@ -35,7 +36,7 @@ class ContainerSight:
     """The containers of a trial, wherever they are. One thread uses it."""
 
     def __init__(
-        self, container: Callable[[str], Container | None], memory_bytes: Mapping[str, int], network: str
+        self, container: Callable[[str], Container | None], memory_bytes: Mapping[str, int | None], network: str
     ) -> None:
         """`container`: a node's present one, None before its link is set. `network`: the data network's id.
 
@@ -90,14 +91,14 @@ class ContainerSight:
         folders = {each: folder for each, folder in cgroup_folders(pid, ROOT).items() if container.id in str(folder)}
         if os.geteuid() or not {"", "cpu"} & folders.keys():
             return Place(container.id, {}, unread=(f"caps of its cgroup: {NOT_HERE}", f"{FAR_END}: {NOT_HERE}"))
-        port, why = self._port(pid, state)
+        port, why = self._port(container, pid, state)
         return Place(container.id, folders, pid=pid, port=port, unread=(f"{FAR_END}: {why}",) if why else ())
 
-    def _port(self, pid: int, state: dict[str, Any]) -> tuple[int, str]:
+    def _port(self, container: Container, pid: int, state: dict[str, Any]) -> tuple[int, str]:
         """Index of the other end of a container's link in this namespace; or 0, and why it is not there."""
         addresses = [
             each["IPAddress"]
-            for each in state["NetworkSettings"]["Networks"].values()
+            for each in joined(container.client, state).values()
             if each["NetworkID"] == self.network and each["IPAddress"]
         ]
         if not addresses:

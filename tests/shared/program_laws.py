@@ -1,0 +1,215 @@
+"""What holds of programs wherever they run: a class of tests, with real trials of small Python programs.
+
+Plans are made by hand, with links of 10 mbit. What the programs print, and the journal, tell what was done.
+"""
+
+import itertools
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from program_trials import ProgramTrial, nodes, plan, run
+
+from edgebed.core import records
+from edgebed.core.plan import ProgramsPlan
+from edgebed.core.planned.fault import AtMeasure, FaultPlan, FaultStep, Injection, Trigger
+from edgebed.core.planned.program import Ends, OutputMeasure, Program, Ready
+from edgebed.core.runtimes import Runtime
+
+BYTES = 1_000_000
+PORT = 8000
+SERVER = f"""
+import os, socket
+listener = socket.create_server(("", {PORT}))
+for _ in range(2):
+    client, _ = listener.accept()
+    got = 0
+    while data := client.recv(65536):
+        got += len(data)
+    print(f"got={{got}}")
+"""
+CLIENT = f"""
+import os, socket
+with socket.create_connection(("home-0", {PORT})) as server:
+    server.sendall(bytes({BYTES}))
+"""
+TICKS = """
+import os, sys, time
+child = os.fork()
+while True:
+    os.write(1, f"tick={'child' if child == 0 else 'main'} {time.monotonic()}\\n".encode())
+    time.sleep(0.1)
+"""
+"""A program and its child, each telling the time."""
+SLEEP = "import time; time.sleep(60)"
+
+
+def fault(node: str, *steps: tuple[float, str], **trigger: object) -> FaultPlan:
+    """A fault of a node: (seconds after its trigger, action)."""
+    done = tuple(FaultStep(after_s=s, injection=Injection(node=node, action=action)) for s, action in steps)
+    return FaultPlan(name="fault", node=node, trigger=Trigger(**trigger), steps=done)
+
+
+def gaps(trial: ProgramTrial, node: str, who: str) -> float:
+    """The longest time between two ticks of a process of a node's."""
+    lines = trial.output(node).splitlines()
+    times = [float(line.split()[1]) for line in lines if line.startswith(f"tick={who} ")]
+    return max(after - before for before, after in itertools.pairwise(times))
+
+
+class ProgramLaws:
+    """The tests, for a runtime."""
+
+    runtime: Runtime
+    command: str
+    """The Python there."""
+
+    def python(self, text: str) -> tuple[str, ...]:
+        """The command that runs a text."""
+        return self.command, *python(text)[1:]
+
+    def run(self, path: Path, plan: ProgramsPlan, **settings: Any) -> ProgramTrial:
+        """A trial that has ended, of which nothing is left."""
+        trial = run(path, plan, runtime=self.runtime, **settings)
+        self.nothing_is_left()
+        return trial
+
+    def nothing_is_left(self) -> None:
+        """To be checked after each trial."""
+
+    def test_what_a_program_sends_passes_its_link(self, tmp_path: Path) -> None:
+        """Two clients send a megabyte each to a server that is ready when it listens; none is quicker than its link."""
+        files = tmp_path / "app"
+        files.mkdir()
+        (files / "server.py").write_text(SERVER)
+        server, *clients = nodes((sys.executable, "server.py"), self.python(CLIENT), self.python(CLIENT))
+        server = msgspec.structs.replace(server, ready=Ready(port=PORT), device_class="hub")
+        clients = [msgspec.structs.replace(each, after=("hub",)) for each in clients]
+        program = Program(files=str(files), measures=(OutputMeasure(name="got", pattern="got=([0-9]+)"),))
+        trial = self.run(tmp_path, plan([server, *clients], program=program))
+
+        assert trial.ended == records.Ended(outcome="completed", reason="all programs have ended")
+        assert [record.measured for record in trial.all(records.Measured, "home-0")] == [{"got": BYTES}] * 2
+        began = {record.name: t for t, _, record in trial.entries if isinstance(record, records.Node)
+                 and record.state == "started"}  # fmt: skip
+        ready_s = next(t for t, _, record in trial.entries if isinstance(record, records.Node) and record.state == "ready")
+        assert min(began["home-1"], began["home-2"]) >= ready_s > began["home-0"]
+        last_s = trial.entries[-1][0]
+        assert last_s - ready_s >= 2 * BYTES * 8 / 10e6, "the server's link carries no more"
+        got = {record.peer: record.received_bytes for record in trial.all(records.Connections, "home-0")}
+        assert got == {"home-1": BYTES + 1, "home-2": BYTES + 1}, "TCP counts the end of a connection as a byte"
+        assert not (trial.folder.path / "files").exists()
+        assert own_left() == []
+
+    def test_a_killed_program_keeps_its_place_in_its_next_life(self, tmp_path: Path) -> None:
+        """Its child is killed with it; address and scratch folder are the same, and it is told its incarnation."""
+        text = """
+import os, socket, subprocess, sys, time
+print("life", os.environ["EDGEBED_INCARNATION"], socket.gethostbyname(socket.gethostname()), os.path.exists("mark"))
+if os.path.exists("mark"):
+    sys.exit(0)
+open("mark", "w").close()
+subprocess.Popen(["sleep", "600"])
+print("step=1")
+time.sleep(60)
+"""
+        at = AtMeasure(measure="step", value=1)
+        kill = fault("home-0", (0.0, "kill"), (0.5, "launch"), at_measure=at)
+        program = Program(measures=(OutputMeasure(name="step", pattern="step=([0-9]+)"),))
+        trial = self.run(tmp_path, plan(nodes(self.python(text)), program=program, faults=(kill,)))
+
+        assert trial.output("home-0").splitlines() == ["life 1 10.0.0.1 False", "step=1", "life 2 10.0.0.1 True"]
+        first, second = trial.exits("home-0")
+        assert (first.signal, first.asked, second.code, second.incarnation) == ("SIGKILL", True, 0, 2)
+        assert [(record.action, record.problem, record.no_op) for record in trial.all(records.Fault)] == [
+            ("kill", "", ""), ("launch", "", "")
+        ]  # fmt: skip
+        assert trial.ended.outcome == "completed"
+        assert (trial.folder.path / "scratch" / "home-0" / "mark").exists(), "what it wrote is kept"
+        assert own_left() == []
+
+    def test_freezes_act_on_all_of_a_program_and_cuts_on_its_link(self, tmp_path: Path) -> None:
+        """A frozen program's child stands still, too; of a node that is cut nothing arrives, and its program runs on."""
+        beat = f"""
+import socket, time
+out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+while True:
+    out.sendto(b"x", ("home-0", {PORT}))
+    time.sleep(0.1)
+"""
+        hear = f"""
+import socket, time
+heard = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+heard.bind(("", {PORT}))
+while heard.recv(1):
+    print(f"tick=main {{time.monotonic()}}")
+"""
+        faults = (
+            fault("home-1", (0.0, "freeze"), (1.5, "thaw"), at_s=1.0),
+            fault("home-2", (0.0, "cut"), (1.5, "heal"), at_s=1.0),
+        )
+        trial = self.run(tmp_path, plan(nodes(self.python(hear), self.python(TICKS), self.python(beat)), faults=faults, stop_time_s=4.0))
+
+        assert gaps(trial, "home-1", "main") > 1.2
+        assert gaps(trial, "home-1", "child") > 1.2
+        assert gaps(trial, "home-0", "main") > 1.2
+        assert trial.ended.reason == "4s have passed"
+        assert {record.asked for node in trial.plan.nodes for record in trial.exits(node.node)} == {True}
+        cut = [record for record in trial.all(records.Link, "home-2") if record.cut]
+        assert cut, "its witness knows of the cut"
+        assert not any(record.differed for record in trial.all(records.Link))
+        assert own_left() == []
+
+    def test_how_programs_end_is_told(self, tmp_path: Path) -> None:
+        """By code, by signal, and out of memory; what one had started and left is killed, and counted."""
+        ends = [
+            self.python("import sys; print('so long'); sys.exit(3)"),
+            self.python("import os; os.kill(os.getpid(), 11)"),
+            self.python("data = b'x' * (1 << 28)\nprint(len(data))"),
+            self.python("import subprocess; subprocess.Popen(['sleep', '600']); subprocess.Popen(['sleep', '600'])"),
+        ]
+        programs = list(nodes(*ends))
+        programs[2] = msgspec.structs.replace(programs[2], memory_bytes=1 << 26)
+        trial = self.run(tmp_path, plan(programs))
+        exits = [trial.exits(node.node)[-1] for node in trial.plan.nodes]
+
+        assert [(each.code, each.signal, each.oom, each.left) for each in exits] == [
+            (3, "", False, 0), (None, "SIGSEGV", False, 0), (None, "SIGKILL", True, 0), (0, "", False, 2)
+        ]  # fmt: skip
+        assert trial.ended.outcome == "failed"
+        assert "home-0: exit code 3, home-1: SIGSEGV, home-2: out of memory" in trial.ended.reason
+        reasons = {record.name: record.reason for record in trial.all(records.Node) if record.state in ("died", "stopped")}
+        assert reasons["home-0"] == "exit code 3; last line: 'so long'"
+        assert own_left() == []
+
+    def test_a_command_that_is_not_there_fails_the_trial(self, tmp_path: Path) -> None:
+        """With its name and 127."""
+        trial = self.run(tmp_path, plan(nodes(("no-such-command",), self.python(SLEEP)), on_failure="restart"))
+
+        assert trial.ended.outcome == "failed"
+        assert trial.ended.reason.startswith("home-0: exit code 127")
+        assert "no-such-command: not found" in trial.ended.reason
+        assert [record.signal for record in trial.exits("home-1")] == ["SIGTERM"]
+
+    def test_readiness_is_a_port_a_line_a_file_or_a_time(self, tmp_path: Path) -> None:
+        """Each class comes after the one before, and none before that shows that it is ready."""
+        show = "import time\ntime.sleep(0.3)\n{}\ntime.sleep(60)"
+        programs = list(
+            nodes(
+                self.python(show.format(f"import socket\nlistener = socket.create_server(('', {PORT}))")),
+                self.python(show.format("print('now listening')")),
+                self.python(show.format("open('up', 'w')")),
+                self.python(SLEEP),
+                self.python("print('all are there')"),
+            )
+        )
+        shown = (Ready(port=PORT), Ready(log="listening$"), Ready(file="up"), Ready(after_s=0.5), Ready())
+        for k, ready in enumerate(shown):
+            after = (f"c{k - 1}",) if k else ()
+            programs[k] = msgspec.structs.replace(programs[k], device_class=f"c{k}", ready=ready, after=after)
+        trial = self.run(tmp_path, plan(programs, program=Program(ends=Ends(kind="log", log="all are there"))))
+
+        states = [(record.name, record.state) for record in trial.all(records.Node) if record.state in ("started", "ready")]
+        assert states == [(f"home-{k}", state) for k in range(5) for state in ("started", "ready")]
+        assert trial.ended == records.Ended(outcome="completed", reason="home-4 has said what matches 'all are there'")
