@@ -1,9 +1,8 @@
-"""Programs of the user's as processes, as root: three small Python programs over plain sockets, on links of 10 mbit.
+"""Programs of the user's as processes, as root: what holds of them everywhere, and what is of processes alone.
 
 Method: real trials with plans made by hand. What the programs print, the journal and the kernel tell what was done.
 """
 
-import itertools
 import os
 import signal
 import subprocess
@@ -12,20 +11,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import psutil
 import pytest
-from program_trials import ProgramTrial, nodes, plan, python, run
+from program_laws import SLEEP, TICKS, ProgramLaws
+from program_trials import nodes, plan, python, run
 
 from edgebed.core import records
-from edgebed.core.planned.fault import AtMeasure, FaultPlan, FaultStep, Injection, Trigger
-from edgebed.core.planned.program import Ends, OutputMeasure, Program, Ready
+from edgebed.core.planned.program import OutputMeasure, Program
 from edgebed.core.process_names import own_process_name, process_name
 from edgebed.emulation.cgroups import PREFIX, remove_leftovers
 from edgebed.emulation.means import why_no_cgroups, why_no_namespaces
 from edgebed.journal.journal import read_journal
 
 pytestmark = pytest.mark.skipif(bool(why_no_namespaces() or why_no_cgroups()), reason="that takes root")
+
 
 def left(pid: int, name: str) -> list[object]:
     """What there is of the trials of the process of this number and name: processes that it began, and cgroups."""
@@ -44,6 +43,7 @@ class TestProgramsInProcesses(ProgramLaws):
 
     runtime = "process"
     command = sys.executable
+    left = 2
 
     def nothing_is_left(self) -> None:
         """No process, and no cgroup."""

@@ -125,8 +125,8 @@ class ProgramLauncher(LocalLauncher):
             copy = self.folder / "files"
             self.stack.callback(shutil.rmtree, copy, ignore_errors=True)
             self.files = str(copy_files(self.plan.program.files, copy))
-        self.stack.callback(self._kill_all)
         self.listen()
+        self.stack.callback(self._kill_all)
 
     # --- a program's life ---------------------------------------------------------------------------------------
 
