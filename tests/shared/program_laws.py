@@ -132,7 +132,7 @@ time.sleep(60)
         assert trial.ended.outcome == "completed"
 
     def test_freezes_act_on_all_of_a_program_and_cuts_on_its_link(self, tmp_path: Path) -> None:
-        """A frozen program's child stands still, too; of a node that is cut nothing arrives, and its program runs on."""
+        """A frozen program's child stands still, too; from a node that is cut nothing comes, and it runs on."""
         beat = f"""
 import socket, time
 out = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -164,7 +164,7 @@ while heard.recv(1):
         assert not any(record.differed for record in trial.all(records.Link))
 
     def test_how_programs_end_is_told(self, tmp_path: Path) -> None:
-        """By code, by signal, and out of memory; what one had started and left is killed, and counted where it is known."""
+        """By code, by signal, and out of memory; what one had started and left is killed."""
         ends = [
             self.python("import sys; print('so long'); sys.exit(3)"),
             self.python("import os; os.kill(os.getpid(), 11)"),

@@ -59,6 +59,8 @@ def check_programs(scenario: Scenario, runtime: Runtime, emulation: Emulation = 
             "--emulation model: that model of a link is in edgebed's own nodes, and a program's traffic does not pass "
             "it; leave the option out"
         )
+    if not TRAITS[runtime].has_containers:
+        return
     several = {name: len(trial.hosts) for name, trial in scenario.programs.items() if len(trial.hosts) > 1}
     if several:
         raise ScenarioError(

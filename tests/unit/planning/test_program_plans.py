@@ -143,16 +143,17 @@ def test_nodes_are_placed_on_hosts_which_have_memory_for_them(ring, plan):
 
 
 def test_runtimes_that_cannot_run_programs_say_why(ring):
-    """Virtual time never, containers without an image not."""
+    """Virtual time never, containers not on several hosts."""
     with pytest.raises(ScenarioError, match=r"^virtual time cannot run a program: .*; use --runtime process as root"):
         check_programs(ring(), "simulation")
     with pytest.raises(ScenarioError, match=r"^--emulation model: .* leave the option out$"):
         check_programs(ring(), "process", "model")
-    with pytest.raises(ScenarioError, match=r"\.yaml:6:3: program: the docker runtime needs the image of home: "):
-        check_programs(ring("fleet.hub.image=hub:1"), "docker")
+    several = ring(text=RING + "hosts: { a: { cores: 2, memory: 1GiB }, b: { cores: 2, memory: 4GiB } }\n")
+    with pytest.raises(ScenarioError, match=r"\.yaml:22:8: hosts: programs run on one host, and here are 2; name"):
+        check_programs(several, "docker")
 
-    check_programs(ring("program.image=mine:1"), "docker")
-    check_programs(ring(), "process")
+    check_programs(ring(), "docker")
+    check_programs(several, "process")
 
 
 def test_latency_is_refused_where_nothing_makes_it(ring, monkeypatch):

@@ -104,8 +104,8 @@ def test_threads_follow_the_cap(node, cpus, threads) -> None:
 
 def site(project: str | None) -> Site:
     """Somewhere."""
-    networks = (EngineNetwork("1" * 64, "10.1.0.0/16", "10.1.0.1"), EngineNetwork("2" * 64, "10.2.0.0/16", "10.2.0.1"))
-    return Site(*networks, "10.2.0.1", "edgebed-limits-0001", {"edgebed.run": "limits/0001"}, project)
+    data = EngineNetwork("1" * 64, "10.1.0.0/16", "10.1.0.1")
+    return Site(data=data, name="edgebed-limits-0001", labels={"edgebed.run": "limits/0001"}, project=project)
 
 
 def test_labels_say_what_a_container_is(node) -> None:

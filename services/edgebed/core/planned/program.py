@@ -59,7 +59,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     files: str = ""
     """Folder of the user's that each node has a copy of, read-only, as its working folder; empty: none."""
     build: str = ""
-    """Folder that the image is built from; empty: it is there."""
+    """Folder that the image of nodes without one of their own is built from; empty: none is built."""
     ends: Ends = Ends()
     measures: tuple[OutputMeasure, ...] = ()
     """What is measured, the headline first."""
@@ -85,7 +85,7 @@ class ProgramPlan(CommonPlan, frozen=True, kw_only=True, tag="program"):
     run: tuple[str, ...]
     """The command, word by word, with placeholders for what is known when the node starts."""
     image: str = ""
-    """Image of its container; empty: the program runs on this machine, in a namespace."""
+    """Image of its container; empty: the one that is built, or else that of edgebed's workers."""
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     """Variables beside those that edgebed sets, with placeholders."""
     ready: Ready = Ready()

@@ -89,7 +89,7 @@ class UsageCount(ABC):
     def more(self, now: float) -> dict[str, Any]:
         """What else of a `Usage` is known."""
 
-    def account(self, *, but: str = "") -> CgroupUsage:
+    def account(self, *, but: str | None = None) -> CgroupUsage:
         """What the node's own cgroup counts, but what one of its controllers does."""
         return account({name: folder for name, folder in self.folders.items() if name != but})
 

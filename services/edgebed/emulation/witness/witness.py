@@ -127,7 +127,7 @@ class ProgramUsage(UsageCount):
         self._is_gone = folder is not None and not folder.is_dir()
         return super().read(now, began_s) if folder and (self._counted or not self._is_gone) else iter(())
 
-    def account(self, *, but: str = "") -> CgroupUsage:
+    def account(self, *, but: str | None = None) -> CgroupUsage:
         """What the cgroup counts, or counted at the last look before it was gone."""
         if self._counted is None or not self._is_gone:
             self._counted = super().account()

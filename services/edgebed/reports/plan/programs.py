@@ -29,7 +29,7 @@ class ClassRow:
     command: tuple[str, ...]
     """With its placeholders, word by word."""
     image: str
-    """Image of their containers; empty: a program of this machine."""
+    """Image of their containers; empty: the one that is built, or edgebed's own; in processes none."""
     cpus: float | None
     """CPU cap of each, in cores; likewise of memory."""
     memory_bytes: int | None

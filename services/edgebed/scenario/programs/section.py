@@ -190,8 +190,8 @@ class ProgramSection(Section):
     """The user's own program, which runs on each node under the scenario's links, caps and faults."""
 
     image: Image | None = None
-    """Image of its container, in the docker runtime. In processes, and without an image, it is a program of this
-    machine."""
+    """Image of its container, in the docker runtime; without one edgebed's own, which has Python, numpy and torch. In
+    processes it is a program of this machine."""
     build: Folder | None = None
     """Folder with a Dockerfile that the image is built from, instead of `image`."""
     files: Folder | None = None
