@@ -4,20 +4,24 @@ Method: real trials with plans made by hand. What the programs print, the journa
 """
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from leftovers import leftovers
 from program_laws import SLEEP, ProgramLaws
 from program_trials import nodes, plan, python, run
+from waiting import until
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.planned.program import Limits, Program
-from edgebed.runtimes.containers.labels import LABEL_HOLDER
-from edgebed.runtimes.containers.leftovers import remove_network
+from edgebed.runtimes.containers.labels import LABEL_HOLDER, LABEL_RUN
+from edgebed.runtimes.containers.leftovers import containers_with, networks_with, remove_leftovers, remove_network
 from edgebed.runtimes.containers.programs.holder import Holder
 from edgebed.runtimes.containers.project import ImageNames
 from edgebed.runtimes.programs.shell import ProgramShell
@@ -124,3 +128,31 @@ def test_an_image_is_there_or_is_built_or_what_to_do_is_said(engine, tmp_path: P
     engine.client.api.remove_image(f"edgebed-program:built-{os.getpid()}")
 
     assert trial.output("home-0") == "built\n"
+
+
+SCRIPT = f"""
+import sys
+sys.path[:0] = [{str(Path(__file__).parents[1] / "shared")!r}]
+from pathlib import Path
+from program_trials import nodes, plan, run
+run(Path(sys.argv[1]), plan(nodes({SLEEPS!r})), runtime="docker")
+"""
+
+
+def test_what_a_killed_controller_leaves_the_next_command_removes(engine, tmp_path: Path) -> None:
+    """Its program, witness and holder, in an order in which the holder's volumes go, too."""
+    controller = subprocess.Popen([sys.executable, "-c", SCRIPT, str(tmp_path)])
+    journal = tmp_path / "run" / "program" / "events.jsonl"
+    until(lambda: journal.exists() and '"kind":"trial"' in journal.read_text(), "the trial begins")
+    run_label = f"{LABEL_RUN}=programs-{controller.pid}/0001"
+    containers = [engine.client.api.inspect_container(each["Id"]) for each in containers_with(engine.client, run_label)]
+    volumes = {mount["Name"] for each in containers for mount in each["Mounts"] if mount["Type"] == "volume"}
+    with leftovers():
+        controller.kill()
+        controller.wait()
+        remove_leftovers(lambda _: None)
+
+    assert (len(containers), len(volumes)) == (3, 1)
+    assert containers_with(engine.client, run_label) == []
+    assert networks_with(engine.client, run_label) == []
+    assert volumes.isdisjoint(each["Name"] for each in engine.client.api.volumes()["Volumes"])

@@ -6,20 +6,16 @@ not done; and the same run as asked.
 
 import socket
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
+from program_mutants import LINK, SCENARIO, assert_each_turns, reasons
 from program_trials import nodes, plan, python, run
 from pyroute2 import IPRoute
-from quick_runs import run as run_quickly
 
-from edgebed.core.planned.fault import Injection
 from edgebed.emulation import means
-from edgebed.emulation.cgroups import mounts
 from edgebed.emulation.namespaces import inside
-from edgebed.roles.events import Injected
 from edgebed.runtimes.processes.program_launcher import ProgramLauncher
 
 pytestmark = [
@@ -27,61 +23,7 @@ pytestmark = [
     pytest.mark.skipif(bool(means.why_no_namespaces() or means.why_no_cgroups()), reason="that takes root"),
 ]
 
-HUB = """
-import selectors, socket
-listener = socket.create_server(("", 8000))
-waits = selectors.DefaultSelector()
-waits.register(listener, selectors.EVENT_READ)
-while True:
-    for key, _ in waits.select():
-        if key.fileobj is listener:
-            waits.register(listener.accept()[0], selectors.EVENT_READ)
-        elif not key.fileobj.recv(65536):
-            waits.unregister(key.fileobj)
-"""
-HOME = """
-import socket, time
-with socket.create_connection(("hub-0", 8000)) as server:
-    while True:
-        server.sendall(bytes(5000))
-        time.sleep(0.1)
-"""
-BUSY = "while True: pass"
-HOMES = ("unshaped", "bypassing", "missed", "unfrozen", "uncut", "mistaken", "struck", "recounted")
-LINK = {"uplink": "2mbit", "downlink": "2mbit", "count": 1, "run": "python home.py", "after": "hub"}
-SCENARIO = {
-    "name": "mutants",
-    "question": "Do the conditions hold?",
-    "program": {"files": "app"},
-    "fleet": {
-        "hub": {"count": 1, "run": "python hub.py", "ready": {"port": 8000}},
-        "uncapped": {"count": 1, "run": "python busy.py", "cpus": 0.1},
-        **dict.fromkeys(HOMES, LINK),
-    },
-    "faults": [
-        {"kill": "missed", "at": "1s"},
-        {"freeze": "unfrozen", "at": "1s", "for": "3s"},
-        {"cut": "uncut", "at": "1s", "for": "3s"},
-        {"cut": "mistaken", "at": "1s", "for": "3s"},
-    ],
-    "stop": {"time": "7s"},
-}
-NOT_DONE = ("missed-0", "unfrozen-0", "uncut-0")
 STRANGER = ("10.9.0.1", "10.9.0.2")
-
-
-def reasons(tmp_path: Path, scenario: Mapping[str, object] = SCENARIO) -> list[str]:
-    """Why the verdict on a scenario is no better."""
-    app = tmp_path / "app"
-    app.mkdir()
-    for name, text in (("hub", HUB), ("home", HOME), ("busy", BUSY)):
-        (app / f"{name}.py").write_text(text)
-    path = tmp_path / "mutants.yaml"
-    path.write_text(msgspec.yaml.encode(scenario).decode())
-    (trial,) = run_quickly(path, runs_dir=tmp_path / "runs").programs.values()
-    assert trial.summary.outcome == "completed", trial.summary.reason
-    assert trial.summary.fidelity is not None
-    return list(trial.summary.fidelity.reasons)
 
 
 def take_away(launcher: ProgramLauncher) -> None:
@@ -106,40 +48,8 @@ def take_away(launcher: ProgramLauncher) -> None:
 
 
 def test_each_mutant_turns_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits, caps and ways as asked are no reason; without them, or where faults do nothing, each is one."""
-    (tmp_path / "well").mkdir()
-    well = reasons(tmp_path / "well")
-    began, inject = ProgramLauncher.began, ProgramLauncher.inject
-
-    def mutated_began(launcher: ProgramLauncher, monotonic_s: float) -> None:
-        began(launcher, monotonic_s)
-        take_away(launcher)
-
-    def mutated_inject(launcher: ProgramLauncher, number: int, injection: Injection) -> None:
-        if injection.node in NOT_DONE and injection.action != "launch":
-            launcher.tell(Injected(number))
-            return
-        struck = "struck-0" if injection.node == "mistaken-0" else injection.node
-        inject(launcher, number, msgspec.structs.replace(injection, node=struck))
-
-    monkeypatch.setattr(ProgramLauncher, "began", mutated_began)
-    monkeypatch.setattr(ProgramLauncher, "inject", mutated_inject)
-    found = reasons(tmp_path)
-
-    beginnings = {
-        "shaper removed": "link: the uplink of unshaped-0 was not as asked",
-        "cap not set": "CPU cap: uncapped-0",
-        "past the link": "bypass: 20.8 kB of bypassing-0 passed its interface past",
-        "kill that misses": "faults: kill of missed-0 had no effect",
-        "freeze that does nothing": "faults: unfrozen-0 was frozen, and ",
-        "cut that does nothing": "faults: the link of uncut-0 was cut, and ",
-        "wrong node": "faults: the link of mistaken-0 was cut, and ",
-    }
-    if "cpuacct" in mounts():  # cgroups of version 2 have no counter that can be set back
-        beginnings["counters reset"] = "counters: recounted-0: its CPU time was set back"
-    for mutant, beginning in beginnings.items():
-        assert any(reason.startswith(beginning) for reason in found), (mutant, found)
-        assert not any(reason.startswith(beginning) for reason in well), (mutant, well)
+    """Of links, caps, ways, counters and faults."""
+    assert_each_turns(tmp_path, monkeypatch, ProgramLauncher, "process", take_away, ProgramLauncher.tell, "past")
 
 
 @pytest.mark.netem

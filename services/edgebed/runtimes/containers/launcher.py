@@ -200,7 +200,8 @@ class EngineLauncher(ABC):
 
     def _close_bell(self) -> None:
         os.close(self.bell_read)
-        os.close(self.bell_write)
+        bell, self.bell_write = self.bell_write, -1
+        os.close(bell)
 
     def _clear(self, *, networks: bool) -> None:
         """Remove the trial's containers on all hosts that answer, and the `networks`, which the first one made."""
@@ -269,10 +270,8 @@ class EngineLauncher(ABC):
 
     def _tell(self, event: object) -> None:
         self.happened.put(event)
-        try:
+        with suppress(OSError):  # it is ringing already, or nobody hears it any more
             os.write(self.bell_write, b"!")
-        except BlockingIOError:
-            return  # it is ringing already
 
 
 class ContainerLauncher(EngineLauncher):

@@ -64,12 +64,11 @@ PARTS_MAX = 64
 class Life(Incarnation):
     """A program from one start to its end."""
 
-    def __init__(self, node: ProgramPlan, number: int, before: tuple[Injection, ...]) -> None:
-        """`number` of the incarnation, from 1; `before`: what was done to its link and cap while it had no witness."""
+    def __init__(self, node: ProgramPlan, number: int) -> None:
+        """`number` of the incarnation, from 1."""
         super().__init__(node)
         self.plan = node
         self.number = number
-        self.before = before
         self.witness: Conversation | None = None
         self.is_ready = False
         """Whether its port is open, or its file is there, that shows that it is ready."""
@@ -94,8 +93,10 @@ class ContainedPrograms(EngineLauncher):
         """CPU cap that is asked for now, in cores; None: none."""
         self.asked: dict[int, Injection] = {}
         """What is to be done to links and caps."""
-        self.before: dict[str, list[Injection]] = defaultdict(list)
+        self.untold: dict[str, list[Injection]] = defaultdict(list)
         """What was done to each node while it had no witness."""
+        self.telling = threading.Lock()
+        """Held while a witness is told something, or becomes one that can be."""
         self.holders: dict[str, Holder] = {}
         self.began_s: float | None = None
         super().__init__(plan, run)
@@ -139,11 +140,9 @@ class ContainedPrograms(EngineLauncher):
 
     def launch(self, node: str) -> bool:
         """Start a program's witness, and then the program; False if its last life is not over."""
-        life = Life(self.plans[node], self.incarnations[node] + 1, tuple(self.before[node]))
-        if not self._begin(life):
+        if not self._begin(Life(self.plans[node], self.incarnations[node] + 1)):
             return False
         self.incarnations[node] += 1
-        self.before[node].clear()
         return True
 
     def _from_start_to_end(self, life: Life) -> None:
@@ -181,7 +180,7 @@ class ContainedPrograms(EngineLauncher):
             changeable=node.changeable,
             delay=self.links.mechanisms.delay(node),
             cpus=node.cpus,
-            injected=life.before,
+            injected=self._take_untold(node.node),
         )
         host = api.create_host_config(network_mode=holder.place, **limits.witness_settings())
         made = api.create_container(
@@ -196,6 +195,12 @@ class ContainedPrograms(EngineLauncher):
         stack.callback(remove_container, client, made)
         talk = stack.enter_context(conversing(client, made))
         api.start(made)
+        with self.telling:
+            life.witness = talk
+            if self.began_s is not None:
+                self._order(life, Began(self.began_s))
+            for injection in self._take_untold(node.node):
+                self._order(life, HelperChange(injection, 0))
         waits_s, waited = patience(PATIENCE_S)
         try:
             first = self._heard(node.node, talk, talk.hear(waits_s))
@@ -206,9 +211,6 @@ class ContainedPrograms(EngineLauncher):
                 f"the clock of {node.node} is another than this machine's: its engine is on another machine. Start the "
                 "controller there"
             )
-        life.witness = talk
-        if self.began_s is not None:
-            self._order(life, Began(self.began_s))
         hearing = threading.Thread(target=self._hear, args=(life, talk), name=f"{node.node}-witness", daemon=True)
         hearing.start()
         return hearing
@@ -337,11 +339,15 @@ class ContainedPrograms(EngineLauncher):
         injection = self.asked.pop(answer.number, None) if isinstance(answer, Injected) else None
         if injection and isinstance(answer, Injected) and not answer.problem:
             life = self.lives.get(injection.node)
-            if life and life.witness and not life.has_ended:
-                self._order(life, HelperChange(injection, 0))
-            else:
-                self.before[injection.node].append(injection)
+            with self.telling:
+                if life and life.witness and not life.has_ended:
+                    self._order(life, HelperChange(injection, 0))
+                else:
+                    self.untold[injection.node].append(injection)
         self._tell(answer)
+
+    def _take_untold(self, node: str) -> tuple[Injection, ...]:
+        return tuple(self.untold.pop(node, ()))
 
     def _order(self, life: Life, order: Began | HelperChange | Watched) -> None:
         """Tell a witness something; one that is ending need not know."""
@@ -374,16 +380,17 @@ class ContainedPrograms(EngineLauncher):
 
     def began(self, monotonic_s: float) -> None:
         """Note that the trial began: links change with time from here on."""
-        self.began_s = monotonic_s
         self.links.began(monotonic_s)
-        for life in self.lives.values():
-            self._order(life, Began(monotonic_s))
+        with self.telling:
+            self.began_s = monotonic_s
+            for life in self.lives.values():
+                self._order(life, Began(monotonic_s))
 
     def close(self) -> None:
-        """Remove everything, and end what does things to links."""
-        super().close()
+        """Remove everything; nothing is done to links any more."""
         for holder in self.holders.values():
             holder.link.end()
+        super().close()
 
 
 def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
