@@ -39,7 +39,7 @@ from edgebed.planning.program_plans import PlannedPrograms, check_programs, plan
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.control.ending import BY_USER
 from edgebed.roles.control.name import NAME as CONTROLLER
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import ProgramTrial, Run, Trial
 from edgebed.runtimes.hosting import TrialHost, runtime_of
 from edgebed.runtimes.signals import ending_by_signal, finishing
 from edgebed.scenario.faults.availability import AvailabilityFault
@@ -271,7 +271,7 @@ def _journal_interruption(planned: Sequence[PlannedTrial], folder: RunFolder) ->
     """Journal that the user ended the run where no trial says so: in the first that has not run to its end."""
     for trial in planned:
         begun = folder.trial(trial.plan.trial)
-        series = Trial(begun).series
+        series = (ProgramTrial if isinstance(trial, PlannedPrograms) else Trial)(begun).series
         if series.ended is None:
             begun.make(trial.plan)
             with JournalWriter(begun.journal) as journal:
@@ -341,7 +341,7 @@ def _run_trial(
         show = progress.update if progress else lambda _: None
         try:
             if isinstance(planned, PlannedPrograms):
-                return host.run_programs(planned.plan, folder, journal, show)
+                return host.run_programs(planned.plan, folder, journal, show, lambda: ProgramTrial(folder).summary)
             if isinstance(planned, PlannedTraining) and beginning:
                 host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
         except EdgebedError as error:
