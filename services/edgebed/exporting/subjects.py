@@ -438,7 +438,7 @@ def tables_of(run: Run) -> tuple[ExportTable, ...]:
     if run.programs:
         return (programs.trials_table(run), *programs.TABLES, NODES, FAULTS, LINKS, HOSTS)
     has_shards = any(trial.summary.shards for trial in run.trials.values())
-    chosen = (table for table in TABLES if has_shards or not (table.of_shards or table in programs.TABLES))
+    chosen = (each for each in TABLES if (has_shards or not each.of_shards) and each not in programs.TABLES)
     return tuple(of_run(table, run) for table in chosen)
 
 

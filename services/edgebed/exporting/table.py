@@ -42,7 +42,7 @@ class ExportTable(NamedTuple):
     columns: tuple[Column, ...]
     """Columns after KEYS."""
     fill: Callable[[Run, Any], Filled]
-    """Of a trial whose run has the table."""
+    """It is given a run that has the table, and a trial of it."""
     of_shards: bool = False
     """Whether only runs have the table in which workers had shards of the model."""
 

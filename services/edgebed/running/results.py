@@ -204,17 +204,15 @@ class Run:
 
         Not where all that began has failed before it trained: there is nothing to go on from.
         """
-        if self.programs:
-            return False
-        done = self.summary.not_begun == () and all(trial.ran_to_end for trial in self.summary.trials)
-        begun = self.trials.values()
+        begun = self.begun.values()
+        done = self.summary.not_begun == () and all(trial.summary.ran_to_end for trial in begun)
         is_empty = begun and all(each.series.trial is None and each.summary.outcome == "failed" for each in begun)
         return bool(self.manifest.get("options")) and not done and not is_empty and not self.folder.is_running()
 
     @property
     def resume_command(self) -> str:
         """The command that resumes the run: without the server's log where a trial ended since that is of no use."""
-        lacks_log = any(WITHOUT_LOG in trial.summary.reason for trial in self.trials.values())
+        lacks_log = any(WITHOUT_LOG in trial.summary.reason for trial in self.begun.values())
         return f"edgebed resume {self.folder.name}" + (f" {WITHOUT_LOG}" if lacks_log else "")
 
     @cached_property

@@ -22,7 +22,7 @@ from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, LocatedProblem, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Part, Plan, TrainingPlan
+from edgebed.core.plan import Part, Plan, ProgramsPlan, TrainingPlan
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_conditions, check_mechanisms
 from edgebed.journal.journal import JournalWriter
@@ -49,6 +49,7 @@ from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.scenario.schema import AnyTrial, Scenario, TrialSection
 
+CODE_BYTES_MAX = 1 << 20
 ReportWriter = Callable[[Run], None]
 """A function that writes the report of a run into its folder."""
 
@@ -122,6 +123,7 @@ def run(
             loaded = with_capacities(loaded)
         planned = _planned(loaded, options)
         training = [trial for trial in planned if isinstance(trial, PlannedTraining)]
+        programs = [trial.plan for trial in planned if isinstance(trial, PlannedPrograms)]
         with ending_by_signal(), host_of(options, planned, processes, port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
             with working_on(folder, report, holding(folder)):  # from here on, others see that the run is in progress
@@ -135,7 +137,8 @@ def run(
                     variants=variants,
                     options=msgspec.to_builtins(options),
                     code=fingerprint(),
-                    own_code=own_code((trial.plan for trial in training), (trial.data.name for trial in training)),
+                    own_code=own_code((trial.plan for trial in training), (trial.data.name for trial in training))
+                    | program_files(programs, folder.path.parent.parent.resolve()),
                     data={trial.data.name: trial.data.note for trial in training if trial.data.note},
                     recordings=recordings_of(loaded.trials.values()),
                     engine=host.engine,
@@ -229,6 +232,26 @@ def own_code(plans: Iterable[TrainingPlan], data: Iterable[str] = ()) -> dict[st
     names = (*(name for task in tasks for name in (task.model, task.objective.name)), *data)
     texts |= {name: source_of(name) for name in names if is_of_main(name)}
     return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
+
+
+def program_files(plans: Iterable[ProgramsPlan], runs: Path) -> dict[str, str]:
+    """The folders of the user's files that these programs have, each with a digest; `runs` is no part of them.
+
+    Of a file that is larger than CODE_BYTES_MAX, which is no code, its name and size count.
+    """
+    found = {}
+    for folder in dict.fromkeys(plan.program.files for plan in plans if plan.program.files):
+        digest = hashlib.sha256()
+        for place, folders, files in os.walk(folder):
+            folders[:] = sorted(
+                each for each in folders if each != "__pycache__" and Path(place, each).resolve() != runs
+            )
+            for path in sorted(Path(place, each) for each in files):
+                size = path.stat().st_size if path.is_file() else 0
+                digest.update(f"{path.relative_to(folder)}\0{size}\0".encode())
+                digest.update(path.read_bytes() if path.is_file() and size <= CODE_BYTES_MAX else b"")
+        found[folder] = digest.hexdigest()[:16]
+    return found
 
 
 def recordings_of(trials: Iterable[AnyTrial]) -> list[dict[str, str]]:

@@ -97,5 +97,5 @@ def test_a_run_that_broke_off_is_left_out_and_named(runs, tmp_path):
     journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-3]))
 
     found = gather([*runs, broken])
-    assert found.left_out == ("told/0001: fast is unfinished",)
+    assert found.left_out == ("told/0001: fast is unfinished; edgebed resume told/0001 resumes it",)
     assert [list(arm.members) for arm in found.arms] == [[1, 2, 3], [1, 2]]

@@ -25,7 +25,7 @@ DETECTABLE = {"updates_to": "updates", "time_s_to": "time", "traffic_bytes_to": 
 DISPENSABLE = ("highest", "lowest", "seeds", "a push", "updates", "time", "up", "down", "diverged", "final")
 """Columns that a narrow terminal leaves out, first to last."""
 LEAD = ("highest", "lowest", "final")
-"""Those that are the first word of a heading."""
+"""Kinds of columns whose headings begin with them."""
 
 
 def grids(comparison: Comparison) -> dict[str, Grid]:
