@@ -6,7 +6,7 @@ not done; and the same run as asked.
 
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -70,14 +70,14 @@ NOT_DONE = ("missed-0", "unfrozen-0", "uncut-0")
 STRANGER = ("10.9.0.1", "10.9.0.2")
 
 
-def reasons(tmp_path: Path) -> list[str]:
-    """Why the verdict on the scenario is no better."""
+def reasons(tmp_path: Path, scenario: Mapping[str, object] = SCENARIO) -> list[str]:
+    """Why the verdict on a scenario is no better."""
     app = tmp_path / "app"
     app.mkdir()
     for name, text in (("hub", HUB), ("home", HOME), ("busy", BUSY)):
         (app / f"{name}.py").write_text(text)
     path = tmp_path / "mutants.yaml"
-    path.write_text(msgspec.yaml.encode(SCENARIO).decode())
+    path.write_text(msgspec.yaml.encode(scenario).decode())
     (trial,) = run_quickly(path, runs_dir=tmp_path / "runs").programs.values()
     assert trial.summary.outcome == "completed", trial.summary.reason
     assert trial.summary.fidelity is not None
@@ -140,6 +140,34 @@ def test_each_mutant_turns_the_verdict(tmp_path: Path, monkeypatch: pytest.Monke
     for mutant, beginning in beginnings.items():
         assert any(reason.startswith(beginning) for reason in found), (mutant, found)
         assert not any(reason.startswith(beginning) for reason in well), (mutant, well)
+
+
+@pytest.mark.netem
+def test_a_latency_that_is_not_made_turns_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what the kernel holds, and by the smallest round trip; made as asked, it is no reason."""
+    (tmp_path / "well").mkdir()
+    late = SCENARIO | {
+        "fleet": {"hub": SCENARIO["fleet"]["hub"], "late": LINK | {"latency": "40ms"}},
+        "faults": [],
+    }
+    well = reasons(tmp_path / "well", late)
+    began = ProgramLauncher.began
+
+    def mutated_began(launcher: ProgramLauncher, monotonic_s: float) -> None:
+        began(launcher, monotonic_s)
+        with inside(launcher.namespaces.homes["late-0"].namespace), IPRoute() as ip:
+            for name in ("data", "edgebed-down"):
+                (index,) = ip.link_lookup(ifname=name)
+                for queue in ip.get_qdiscs(index):
+                    if queue.get("TCA_KIND") == "netem":
+                        ip.tc("change", "netem", index, queue["handle"], parent=queue["parent"], delay=0)
+
+    monkeypatch.setattr(ProgramLauncher, "began", mutated_began)
+    found = reasons(tmp_path, late)
+
+    for beginning in ("latency: the smallest round trip between ", "link: the uplink of late-0"):
+        assert any(reason.startswith(beginning) for reason in found), found
+        assert not any(reason.startswith(beginning) for reason in well), well
 
 
 def test_a_program_that_is_started_unasked_fails_the_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
