@@ -13,7 +13,7 @@ node has died; the end of the node's output does.
 import queue
 import threading
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import docker
 import requests
@@ -201,7 +201,7 @@ class Container:
             try:
                 return call(self.id)
             except APIError as error:
-                state = self._state()
+                state = self.state()
                 if state["Running"] and state["Paused"] is paused:
                     return None
                 if UNLUCKY not in str(error) or not state["Running"] or not tries_left:
@@ -215,13 +215,14 @@ class Container:
             self.helper = self.links.set(self.node, self.number, self.id, stays=True)
         return self.helper
 
-    def _state(self) -> dict[str, bool]:
-        state: dict[str, bool] = self.client.api.inspect_container(self.id)["State"]
+    def state(self) -> dict[str, Any]:
+        """What the engine says of it."""
+        state: dict[str, Any] = self.client.api.inspect_container(self.id)["State"]
         return state
 
     def _is_running(self) -> bool:
         try:
-            return self._state()["Running"]
+            return bool(self.state()["Running"])
         except (DockerException, requests.RequestException, OSError):  # removed, or its host does not answer
             return False
 

@@ -159,11 +159,12 @@ class ContainedPrograms(EngineLauncher):
                 while not life.room.acquire(timeout=1.0) and not self.closing.is_set():
                     pass
                 self._tell(Said(node.node, part))
-            exited = self._how_it_ended(life, container)
+            self._await_end(life, container)
             life.has_ended = True
             container.end()
             self._order(life, Watched(ended=True))
-            hearing.join(patience(PATIENCE_S)[0])
+            hearing.join(patience(PATIENCE_S)[0])  # the engine knows a moment later that memory was short
+            exited = self._how_it_ended(life, container)
             if life.end():
                 self._tell(exited)
 
@@ -272,7 +273,7 @@ class ContainedPrograms(EngineLauncher):
         container.link_is_set.set()
         self.containers[node.node] = container
         api.start(made)
-        state = api.inspect_container(made)["State"]
+        state = container.state()
         life.started_at = state["StartedAt"]
         if state["Pid"]:
             self._order(life, Watched(state["Pid"]))
@@ -288,19 +289,21 @@ class ContainedPrograms(EngineLauncher):
                 life.is_ready = any(api.head(url, params={"path": path}).ok for path in paths)
             time.sleep(FILE_LOOK_S)
 
-    def _how_it_ended(self, life: Life, container: Container) -> ProgramExited:
-        """Wait for the end of a program that says nothing more; one that was started anew by others has ended."""
-        node, api = life.plan.node, container.client.api
-        try:
-            while True:
-                state: dict[str, Any] = api.inspect_container(container.id)["State"]
-                if state["StartedAt"] != life.started_at:
-                    return ProgramExited(node=node, signal="SIGTERM")
-                if not state["Running"]:
-                    break
+    def _await_end(self, life: Life, container: Container) -> None:
+        """Return when a program that says nothing more has ended, or was started anew by others."""
+        with suppress(NotFound):
+            while (state := container.state())["Running"] and state["StartedAt"] == life.started_at:
                 time.sleep(LOOK_S)
+
+    def _how_it_ended(self, life: Life, container: Container) -> ProgramExited:
+        """What the engine says of it; of one that was removed, or started anew by others, what they have done."""
+        node = life.plan.node
+        try:
+            state = container.state()
         except NotFound:
             return ProgramExited(node=node, signal="SIGKILL")
+        if state["StartedAt"] != life.started_at:
+            return ProgramExited(node=node, signal="SIGTERM")
         code = int(state["ExitCode"])
         is_signal = is_by_signal(code)
         return ProgramExited(
