@@ -56,9 +56,12 @@ def test_each_mutant_turns_the_verdict_in_containers(engine, tmp_path: Path, mon
         api.connect_container_to_network(launcher.holders["bypassing-0"].id, second.id)
         in_holder(launcher, "bypassing-0", SEND, second.gateway)
 
+    def begin(launcher: ContainedPrograms) -> None:
+        threading.Thread(target=take_away, args=(launcher,)).start()
+
     try:
         assert_each_turns(
-            tmp_path, monkeypatch, ContainedPrograms, "docker", take_away, ContainedPrograms._tell, "eth1"
+            tmp_path, monkeypatch, ContainedPrograms, "docker", begin, ContainedPrograms._tell, "eth1", times=3
         )
     finally:
         remove_network(engine.client, second.id)

@@ -81,14 +81,18 @@ def assert_each_turns(
     take_away: Callable[[Any], None],
     tell: Callable[[Any, Injected], None],
     interface: str,
+    times: int = 1,
 ) -> None:
     """Limits, caps and ways as asked are no reason; without them, or where faults do nothing, each is one.
 
     `launcher` starts the programs; `take_away` is called with it when the trial has begun, and `tell` with what is said
-    to be done; `interface` is the one that `bypassing` has beside its link.
+    to be done; `interface` is the one that `bypassing` has beside its link. All takes so many `times` as long.
     """
     (tmp_path / "well").mkdir()
-    well = reasons(tmp_path / "well", runtime=runtime)
+    longer = {"at": f"{times}s", "for": f"{3 * times}s"}
+    faults = [each | {key: longer[key] for key in longer.keys() & each.keys()} for each in SCENARIO["faults"]]
+    scenario = SCENARIO | {"faults": faults, "stop": {"time": f"{7 * times}s"}}
+    well = reasons(tmp_path / "well", scenario, runtime)
     began, inject = launcher.began, launcher.inject
 
     def mutated_began(self: Any, monotonic_s: float) -> None:
@@ -104,7 +108,7 @@ def assert_each_turns(
 
     monkeypatch.setattr(launcher, "began", mutated_began)
     monkeypatch.setattr(launcher, "inject", mutated_inject)
-    found = reasons(tmp_path, runtime=runtime)
+    found = reasons(tmp_path, scenario, runtime)
 
     beginnings = {
         "shaper removed": "link: the uplink of unshaped-0 was not as asked",
