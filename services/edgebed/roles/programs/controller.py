@@ -237,6 +237,7 @@ class ProgramController:
             runtime=self.runtime,
             nodes=len(self.members),
             parameters=0,
+            runs_programs=True,
         )
         effects: list[Effect] = [Journal(trial)]
         for name, member in self.members.items():
