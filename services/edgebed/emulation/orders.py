@@ -70,8 +70,23 @@ class Watched(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: bool = False
 
 
+class Opens(msgspec.Struct, frozen=True):
+    """To a program's witness alone: a barrier that the program waits at opens."""
+
+    opens: str
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a program says to the address that its witness serves: measures, or that it has come to a barrier."""
+
+    measured: dict[str, float] = {}
+    barrier: str = ""
+    nodes: int = 0
+    """How many nodes the barrier waits for."""
+
+
 class HelperCommand(msgspec.Struct, frozen=True):
-    """A line to a helper after its order, as it is read: any of the above."""
+    """A line to a helper after its order, as it is read: any of those above but `Call`."""
 
     began: float | None = None
     clock: ClockLine | None = None
@@ -79,6 +94,7 @@ class HelperCommand(msgspec.Struct, frozen=True):
     number: int = 0
     pid: int = 0
     ended: bool = False
+    opens: str = ""
 
 
 class HelperReply(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -2,11 +2,13 @@
 
     python -m edgebed.emulation.witness REQUEST
 
-    it says    {"clock": ...}                  the kernel holds the link as asked: the program may begin
+    it says    {"url": ..., "clock": ...}      the kernel holds the link as asked: the program may begin
                {"t": ..., "record": {...}}     `Link`, `Usage`, `Connections` or `Bypass`, from looks a second apart
+               {"call": ...}                   what the program says to its address (address.py)
                {"listens": true}               somebody listens on the port that shows that the program is ready
                {"problem": ...}                why it ends
     it hears   {"began": ...}, {"change": {...}, "number": ...}     as those do who hold links (orders.py)
+               {"opens": ...}                  a barrier that the program waits at opens
                {"pid": ...}                    which process the program is, where its cgroup is another each time
                {"ended": true}                 the program has ended
 
@@ -19,12 +21,15 @@ each incarnation there is another.
 
 import math
 import os
+import select
+import socket
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -36,13 +41,17 @@ from edgebed.core.recorded.measured import LOOK_S, Bypass, Connections, Link, Us
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.namespaces import Home, inside
 from edgebed.emulation.netlink import BadAnswerError, LinkReader
-from edgebed.emulation.orders import HelperCommand, Lines, Watched
+from edgebed.emulation.orders import Call, HelperCommand, Lines, Watched
 from edgebed.emulation.outside.looks import cpu_folder
 from edgebed.emulation.readback import FIRST_HELD_S, ChangedLink, Delay, LinkMeter
 from edgebed.emulation.resources import ROOT, CgroupUsage, cgroup_folders, processes
 from edgebed.emulation.witness.connections import ConnectionMeter
 from edgebed.emulation.witness.usage import LinkUsage, Reading, UsageCount, Waiting
 
+if TYPE_CHECKING:
+    from edgebed.emulation.witness.address import Address
+SAYING = threading.Lock()
+"""Held by the thread that writes lines."""
 PORT_S = 0.1
 """Seconds from one look at the port to the next."""
 ENDED = msgspec.json.encode(Watched(ended=True))
@@ -60,6 +69,8 @@ class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The port that shows that the program is ready; None: none does."""
     names: dict[str, str]
     """Nodes by their addresses."""
+    measures: tuple[str, ...] = ()
+    """What the program may tell at its address."""
     link: LinkPlan = LinkPlan()
     changeable: bool = False
     """Whether faults will change the link."""
@@ -72,7 +83,7 @@ class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WitnessLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a witness says; a line without anything of the last three says that the link is held."""
+    """What a witness says; a line with a `url` says that the link is held."""
 
     t: float = 0.0
     """Time of the record, in seconds of the monotonic clock."""
@@ -80,6 +91,9 @@ class WitnessLine(msgspec.Struct, frozen=True, omit_defaults=True):
     """The name of that clock (core/linux.py)."""
     record: Link | Usage | Connections | Bypass | None = None
     listens: bool = False
+    call: Call | None = None
+    url: str = ""
+    """Where the program's address is."""
     problem: str = ""
 
 
@@ -160,6 +174,10 @@ class Witness:
         with inside(request.home.namespace):
             self.reader = LinkReader(request.home.address)
             self.connections = ConnectionMeter(self.reader, request.names)
+            self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.address: Address | None = None
+        threading.Thread(target=self._serve, args=(request,), daemon=True).start()
         self.link = LinkMeter(request.node, self.effective, self.reader, request.delay)
         is_asked = request.link.shaped or request.changeable
         self.meter = self.link if is_asked else ChangedLink(request.node, lambda: self.link, FIRST_HELD_S)
@@ -180,6 +198,19 @@ class Witness:
             self.began_s = command.began
         if command.change is not None:
             self._inject(command.change)
+        if command.opens and self.address:
+            self.address.open(command.opens)
+
+    def _serve(self, request: WitnessRequest) -> None:
+        """Serve the program's address once it is called: what serves it takes 6 MB, and most programs do not call."""
+        select.select([self.listener], [], [])
+        from edgebed.emulation.witness.address import Address
+
+        def called(call: Call) -> None:
+            _say([WitnessLine(time.monotonic(), call=call)])
+
+        self.address = Address(self.listener, called, request.measures, len(request.names))
+        self.address.serve_forever()
 
     def shows_ready(self) -> bool:
         """Whether the port is open that shows that the program is ready; it is said once."""
@@ -224,7 +255,7 @@ def _watch(witness: Witness) -> None:
 
     witness.link.wait_until_held(hear_all)
     next_s = time.monotonic()
-    _say([WitnessLine(next_s, monotonic_clock())])
+    _say([WitnessLine(next_s, monotonic_clock(), url=witness.url)])
     while not witness.usage.is_last:
         line = lines.read(next_s if witness.port is None else min(next_s, time.monotonic() + PORT_S))
         if line is not None:
@@ -240,5 +271,6 @@ def _watch(witness: Witness) -> None:
 
 def _say(lines: Iterable[WitnessLine]) -> None:
     text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-    while text:
-        text = text[os.write(1, text) :]
+    with SAYING:
+        while text:
+            text = text[os.write(1, text) :]

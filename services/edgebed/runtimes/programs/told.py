@@ -15,21 +15,30 @@ MASTER_PORT = 29500
 
 
 def command(
-    node: ProgramPlan, members: Sequence[Member], *, seed: int, incarnation: int, interface: str, scratch: str
+    node: ProgramPlan,
+    members: Sequence[Member],
+    *,
+    seed: int,
+    incarnation: int,
+    interface: str,
+    url: str,
+    scratch: str,
 ) -> tuple[tuple[str, ...], dict[str, str]]:
     """A node's command, word by word, and its variables, those that the scenario gives last; all is filled in.
 
-    `scratch` is its folder for temporary files; `interface` as of `environment`.
+    `scratch` is its folder for temporary files; `interface` and `url` as of `environment`.
     """
     values = placeholders(node.rank, members)
-    given = environment(node.rank, members, seed=seed, incarnation=incarnation, interface=interface)
+    given = environment(node.rank, members, seed=seed, incarnation=incarnation, interface=interface, url=url)
     asked = {name: filled(value, values) for name, value in node.environment.items()}
     variables = {"PYTHONUNBUFFERED": "1", "TMPDIR": scratch} | given | asked
     return tuple(filled(word, values) for word in node.run), variables
 
 
-def environment(rank: int, members: Sequence[Member], *, seed: int, incarnation: int, interface: str) -> dict[str, str]:
-    """The variables for the node of that rank; `interface` is the one on the data network."""
+def environment(
+    rank: int, members: Sequence[Member], *, seed: int, incarnation: int, interface: str, url: str = ""
+) -> dict[str, str]:
+    """The variables for the node of that rank; `interface` is the one on the data network, `url` its own address."""
     own, world_size = members[rank], len(members)
     told: dict[str, object] = {
         "EDGEBED_NODE": own.node,
@@ -40,6 +49,7 @@ def environment(rank: int, members: Sequence[Member], *, seed: int, incarnation:
         "EDGEBED_INCARNATION": incarnation,
         "EDGEBED_SEED": seed,
         "EDGEBED_NODES": ",".join(f"{each.node}={each.address}" for each in members),
+        **({"EDGEBED_URL": url} if url else {}),
         "RANK": rank,
         "WORLD_SIZE": world_size,
         "LOCAL_RANK": 0,

@@ -36,7 +36,7 @@ from edgebed.core.planned.command import Member
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.program import ProgramPlan, Ready
 from edgebed.emulation.namespaces import Home
-from edgebed.emulation.orders import Began, HelperChange, Watched
+from edgebed.emulation.orders import Began, HelperChange, Opens, Watched
 from edgebed.emulation.readback import PATIENCE_S
 from edgebed.emulation.witness.witness import WitnessLine, WitnessRequest
 from edgebed.roles.events import Injected, NodeStarted, ProgramExited
@@ -52,7 +52,7 @@ from edgebed.runtimes.containers.programs.images import images_of
 from edgebed.runtimes.containers.site import Site, find_data
 from edgebed.runtimes.programs import told
 from edgebed.runtimes.programs.files import copy_files
-from edgebed.runtimes.programs.happenings import Said, Witnessed
+from edgebed.runtimes.programs.happenings import Called, Said, Witnessed
 
 WITNESS = ("python", "-m", "edgebed.emulation.witness")
 LOOK_S = 0.1
@@ -70,6 +70,8 @@ class Life(Incarnation):
         self.plan = node
         self.number = number
         self.witness: Conversation | None = None
+        self.url = ""
+        """The program's own address, which its witness serves."""
         self.is_ready = False
         """Whether its port is open, or its file is there, that shows that it is ready."""
         self.has_ended = False
@@ -162,7 +164,8 @@ class ContainedPrograms(EngineLauncher):
             self._await_end(life, container)
             life.has_ended = True
             container.end()
-            self._order(life, Watched(ended=True))
+            with self.telling:
+                self._order(life, Watched(ended=True))
             hearing.join(patience(PATIENCE_S)[0])  # the engine knows a moment later that memory was short
             exited = self._how_it_ended(life, container)
             if life.end():
@@ -177,6 +180,7 @@ class ContainedPrograms(EngineLauncher):
             home=Home(namespace="", address=holder.address),
             names={each.address: each.node for each in self.members},
             port=node.ready.port,
+            measures=tuple(each.name for each in self.plan.program.measures_of(node)),
             link=node.link,
             changeable=node.changeable,
             delay=self.links.mechanisms.delay(node),
@@ -212,6 +216,7 @@ class ContainedPrograms(EngineLauncher):
                 f"the clock of {node.node} is another than this machine's: its engine is on another machine. Start the "
                 "controller there"
             )
+        life.url = first.url
         hearing = threading.Thread(target=self._hear, args=(life, talk), name=f"{node.node}-witness", daemon=True)
         hearing.start()
         return hearing
@@ -224,6 +229,8 @@ class ContainedPrograms(EngineLauncher):
                 line = self._heard(node, talk, data)
                 if line.record is not None:
                     self._tell(Witnessed(node, line.t, line.record))
+                elif line.call is not None:
+                    self._tell(Called(node, line.call))
                 life.is_ready |= line.listens
             if not life.has_ended:
                 self._heard(node, talk, b"")
@@ -252,6 +259,7 @@ class ContainedPrograms(EngineLauncher):
             seed=self.plan.seed,
             incarnation=life.number,
             interface=holder.interface,
+            url=life.url,
             scratch=SCRATCH,
         )
         cpus, mounts = self.caps[node.node], holder.mounts()
@@ -276,7 +284,8 @@ class ContainedPrograms(EngineLauncher):
         state = container.state()
         life.started_at = state["StartedAt"]
         if state["Pid"]:
-            self._order(life, Watched(state["Pid"]))
+            with self.telling:
+                self._order(life, Watched(state["Pid"]))
         return container, output
 
     def _look_for_file(self, life: Life, container: Container) -> None:
@@ -352,7 +361,12 @@ class ContainedPrograms(EngineLauncher):
     def _take_untold(self, node: str) -> tuple[Injection, ...]:
         return tuple(self.untold.pop(node, ()))
 
-    def _order(self, life: Life, order: Began | HelperChange | Watched) -> None:
+    def open_barrier(self, node: str, barrier: str) -> None:
+        """Let a program go on that waits at a barrier."""
+        with self.telling:
+            self._order(self.lives[node], Opens(barrier))
+
+    def _order(self, life: Life, order: Began | HelperChange | Opens | Watched) -> None:
         """Tell a witness something; one that is ending need not know."""
         with suppress(OSError):
             if life.witness:
