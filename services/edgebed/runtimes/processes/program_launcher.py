@@ -33,7 +33,7 @@ from edgebed.core.planned.command import Member
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.program import ProgramPlan, Ready
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
-from edgebed.emulation.enter import Entry
+from edgebed.emulation.enter import SCRATCH, Entry
 from edgebed.emulation.local import LocalMechanisms
 from edgebed.emulation.means import mechanisms_of
 from edgebed.emulation.namespaces import Namespaces
@@ -226,7 +226,7 @@ class ProgramLauncher(LocalLauncher):
             incarnation=self.incarnations[plan.node],
             interface=INTERFACE,
             url=url,
-            scratch=str(scratch),
+            scratch=SCRATCH,
         )
         return Entry(
             node=plan.node,
