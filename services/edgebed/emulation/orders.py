@@ -61,6 +61,8 @@ class HelperChange(msgspec.Struct, frozen=True):
     change: Injection
     number: int
     """Number that the answer is to carry."""
+    addresses: dict[str, str] = {}
+    """Addresses of the nodes that it names, where whoever holds the link does not know them."""
 
 
 class HelperCommand(msgspec.Struct, frozen=True):
@@ -70,6 +72,7 @@ class HelperCommand(msgspec.Struct, frozen=True):
     clock: ClockLine | None = None
     change: Injection | None = None
     number: int = 0
+    addresses: dict[str, str] = {}
 
 
 class HelperReply(msgspec.Struct, frozen=True, omit_defaults=True):
