@@ -29,8 +29,8 @@ def check_between(plan: TrainingPlan, name: str) -> None:
     pairs, known = [(step.node, step.peer) for step in steps if step.peer], plan.neighbours()
     if pairs and not any(peer in known[node] for node, peer in pairs):
         node, peer = pairs[0]
-        talks = f"{node} talks with {first_text(known[node], 5)} alone, {peer} with {first_text(known[peer], 5)}"
-        raise ScenarioError(f"{node} and {peer} send each other nothing: {talks}; name two that talk")
+        talks = f"{node} talks with {first_text(known[node], 5)} alone, {peer} with {first_text(known[peer], 5)} alone"
+        raise ScenarioError(f"{node} and {peer} send each other nothing: {talks}. Name two that talk")
 
 
 def fault_mechanism_warnings(plan: TrainingPlan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:
