@@ -17,7 +17,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.framing import MTU, burst_bytes
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import IMPAIRMENTS, Impairments, impairments_of, is_impaired
-from edgebed.core.quantities import count_text
+from edgebed.core.quantities import count_text, first_text
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState, Override
 from edgebed.emulation.netlink import TICK_NS, LinkReader, Queue
 
@@ -25,6 +25,7 @@ POLL_S = 0.02
 PATIENCE_S = 30.0  # whoever sets links may have hundreds to set
 TOLERANCE_S = 1.0  # a change may come so much too early or too late before it counts as missing
 FIRST_HELD_S = 5.0  # whoever holds a link may have to be started first, where nobody was to change it
+APART_MAX, NAMED_MAX = 50, 3  # nodes that it is cut off from which a record, and a sentence, names
 SELDOM_S = 10.0  # a link that changes all the time is journaled no more often, and neither is one that differs
 
 Mechanism = Literal["none", "tc", "model"]
@@ -116,7 +117,7 @@ class LinkMeter:
     def _deviation(self, asked: LinkState, up: Queue | None, down: Queue | None, barred: int) -> str:
         found = deviation(asked, up, down, netem=self.delay == "netem", mtu=self.reader.mtu)
         if barred != len(asked.apart):
-            wanted = ", ".join(asked.apart) or "none"
+            wanted = first_text(asked.apart, NAMED_MAX) or "none"
             between = f"between two: the kernel bars the way to {count_text(barred, 'node')}, asked {wanted}"
             return "; ".join(filter(None, (found, between)))
         return found
@@ -139,7 +140,7 @@ class LinkMeter:
             downlink_burst=down.burst_bytes if down else None,
             **impairments_of(asked),
             cut=asked.cut,
-            apart=asked.apart,
+            apart=asked.apart[:APART_MAX],
             mtu=None if self.reader.mtu == MTU else self.reader.mtu,
             problem=problem,
         )
@@ -176,7 +177,7 @@ class StatedLink:
             downlink_held=None if asked.cut else asked.downlink_bit_s,
             **impairments_of(asked),
             cut=asked.cut,
-            apart=asked.apart,
+            apart=asked.apart[:APART_MAX],
         )
 
 

@@ -114,7 +114,7 @@ class Link(Record):
     cut: bool = False
     """Whether nothing is to pass, in either direction."""
     apart: tuple[str, ...] = ()
-    """Nodes from and to which nothing is to pass."""
+    """Nodes from and to which nothing is to pass, the first 50 of them."""
     mtu: Count | None = None
     """The MTU of the node's interface, where it is none of an Ethernet (1500), as on an overlay network."""
     problem: str = ""

@@ -315,7 +315,7 @@ def _progress(record: records.Progress) -> str:
 
 def _fault(record: records.Fault) -> str:
     return _listed(
-        f"{record.action} {record.change}".rstrip() + f" of {record.target} ({record.name})",
+        f"{record.action} {record.change}".rstrip() + _if(not record.peer, f" of {record.target}") + f" ({record.name})",
         record.trigger,
         _if(record.problem, f"could not be done: {record.problem}"),
         _if(record.no_op, f"nothing to do: {record.no_op}"),
