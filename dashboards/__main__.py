@@ -13,9 +13,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from dashboards import comparison, layers, network, run_overview, runs, staleness_and_faults, workers
+from dashboards import comparison, layers, network, programs, run_overview, runs, staleness_and_faults, workers
 
-DASHBOARDS = (runs, run_overview, workers, network, staleness_and_faults, layers, comparison)
+DASHBOARDS = (runs, run_overview, workers, network, staleness_and_faults, layers, programs, comparison)
 FOLDER = Path(__file__).parent / "grafana/dashboards/edgebed"
 RULES = Path(__file__).parent / "prometheus/rules/recording.yml"
 SOURCE = {

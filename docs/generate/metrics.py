@@ -8,6 +8,7 @@ SECTIONS = {
     "Parameter server": table.SERVER_METRICS,
     "Workers and evaluator": table.WORKER_METRICS,
     "Controller": table.CONTROLLER_METRICS,
+    "A user's programs": table.PROGRAM_METRICS,
     "Messages": table.COMMON_METRICS,
     "Links and other conditions": table.CONDITION_METRICS,
     "Resources": table.RESOURCE_METRICS,

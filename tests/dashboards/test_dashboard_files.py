@@ -33,7 +33,7 @@ RECORDED = {
 ALERTS = [rule for file in RULES for group in file["groups"] for rule in group["rules"] if "alert" in rule]
 TITLES = {
     "runs": "Runs", "run-overview": "Run overview", "workers": "Workers", "network": "Network", "layers": "Layers",
-    "staleness-and-faults": "Staleness and faults", "comparison": "Comparison",
+    "programs": "Programs", "staleness-and-faults": "Staleness and faults", "comparison": "Comparison",
 }  # fmt: skip
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 UNITS = {

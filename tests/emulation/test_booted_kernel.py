@@ -116,6 +116,18 @@ def test_all_tests_of_emulation_pass_on_a_kernel_that_has_netem(boot):
 
 
 @pytest.mark.campaign
+def test_programs_run_where_netem_delays_and_cgroups_are_of_version_2(boot):
+    """A latency that is not made turns the verdict; lives, ends and memory caps are as on this machine."""
+    chosen = "latency or next_life or how_programs_end"
+    code, said = boot(*PYTEST, "-k", chosen, "tests/process/test_program_mutants.py", "tests/process/test_programs.py",
+                      seconds=500.0)  # fmt: skip
+
+    print(said)
+    assert code == 0
+    assert "skipped" not in said
+
+
+@pytest.mark.campaign
 def test_a_run_over_links_of_latency_and_loss_is_trusted(boot, tmp_path):
     """The process runtime, end to end: netem is read back by the node, packets are lost, and nobody is late for it.
 

@@ -11,10 +11,16 @@ from edgebed.core.errors import ScenarioError, unwritten
 
 SCAFFOLD = Path(__file__).with_name("scaffold")
 FILES = {
-    "scenario.yaml": "what is trained, by which method, on which fleet, and what you expect",
-    "mytask.py": "a task: data, a model, its loss and what is measured",
-    "mymethod.py": "a part of a method: a compression",
+    "scenario.yaml": ("scenario.yaml", "what is trained, by which method, on which fleet, and what you expect"),
+    "mytask.py": ("mytask.py", "a task: data, a model, its loss and what is measured"),
+    "mymethod.py": ("mymethod.py", "a part of a method: a compression"),
 }
+"""What is written: (file of the scaffold, what it is)."""
+PROGRAM_FILES = {
+    "scenario.yaml": ("program.yaml", "what runs on which fleet, what is measured of it, and what you expect"),
+    "app/train.py": ("train.py", "the program; put your own in its place"),
+}
+"""Files written for a program: (file of the scaffold, what it is)."""
 NAME = "my-experiment"
 """Name of the scenario in the scaffold."""
 
@@ -22,33 +28,38 @@ Folder = Annotated[
     Path, typer.Argument(metavar="FOLDER", help="Folder to write, which is made; the scenario is named after it.")
 ]
 
+OfAProgram = Annotated[
+    bool, typer.Option("--program", help="A scenario for a program of your own, instead of a task and a method.")
+]
 
-def init(folder: Folder = Path(NAME)) -> None:
-    """Write an experiment to begin with: a scenario, and a task and a method of your own."""
+
+def init(folder: Folder = Path(NAME), *, program: OfAProgram = False) -> None:
+    """Write an experiment to begin with: a scenario, and a task and a method of your own, or a program."""
     from edgebed.scenario.names import check_name
 
+    files, how = (PROGRAM_FILES, "process # as root") if program else (FILES, "simulation")
     name = folder.absolute().name
     try:
         check_name(name)
     except ValueError as error:
         raise ScenarioError(f"{folder}: {error}") from None
-    there = [file for file in FILES if (folder / file).exists()]
+    there = [file for file in files if (folder / file).exists()]
     if there:
         raise ScenarioError(f"{folder} has {', '.join(there)} already; choose another folder")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for file in FILES:
-            text = (SCAFFOLD / file).read_text(encoding="utf-8")
+        for file, (source, _) in files.items():
+            (folder / file).parent.mkdir(parents=True, exist_ok=True)
+            text = (SCAFFOLD / source).read_text(encoding="utf-8")
             (folder / file).write_text(text.replace(f"name: {NAME}", f"name: {name}"), encoding="utf-8")
     except OSError as error:
         raise ScenarioError(f"{folder} {unwritten(error, 'the argument')}") from None
-    width = max(map(len, FILES))
+    width = max(map(len, files))
     put(f"{folder}/ has")
-    for file, what in FILES.items():
+    for file, (_, what) in files.items():
         put(f"  {file:<{width}}  {what}")
     put("next:")
     put(f"  edgebed validate {folder / 'scenario.yaml'}")
-    put(f"  edgebed run {folder / 'scenario.yaml'} --runtime simulation")
+    put(f"  edgebed run {folder / 'scenario.yaml'} --runtime {how}")
 
 
 def doctor(*, json: Json = False) -> None:

@@ -20,7 +20,7 @@ HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "": ("edgebed run quickstart --runtime simulation", "edgebed show latest"),
-    "init": ("edgebed init my-experiment",),
+    "init": ("edgebed init my-experiment", "edgebed init --program mine"),
     "doctor": ("edgebed doctor",),
     "run": (
         "edgebed run quickstart --runtime simulation",

@@ -45,6 +45,8 @@ class Trial(Record):
     """Number of parameters of the model."""
     trained_s: Seconds = 0.0
     """Training before, in seconds: 0 where it starts for the first time."""
+    runs_programs: bool = False
+    """Whether nodes run programs of the user's, and no model is trained."""
 
 
 class Continued(Record):

@@ -10,7 +10,7 @@ import numpy as np
 
 from edgebed.exporting.subjects import TABLES, tables_of
 from edgebed.exporting.table import ExportTable, Kind, Values
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, Run
 
 SUFFIX = ".csv"
 WORDS = {True: "true", False: "false"}
@@ -21,7 +21,7 @@ def is_ours(path: Path) -> bool:
     return str(path) in {f"{table.name}{SUFFIX}" for table in TABLES}
 
 
-def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
+def write(run: Run, trials: Sequence[AnyTrial], folder: Path) -> None:
     """Write a file for each table."""
     for table in tables_of(run):
         with (folder / f"{table.name}{SUFFIX}").open("w", encoding="utf-8", newline="") as stream:
@@ -31,7 +31,7 @@ def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
                 writer.writerows(_rows(table, run, trial))
 
 
-def _rows(table: ExportTable, run: Run, trial: Trial) -> Iterator[tuple[Any, ...]]:
+def _rows(table: ExportTable, run: Run, trial: AnyTrial) -> Iterator[tuple[Any, ...]]:
     _, filled = table.rows_of(run, trial)
     cells = (_cells(values, column.kind) for column, values in zip(table.columns, filled, strict=True))
     return zip(repeat(run.folder.name), repeat(trial.name), *cells, strict=False)

@@ -30,12 +30,16 @@ class TrialCurve(NamedTuple):
 
 
 def curves_of(series: Series) -> tuple[TrialCurve, ...]:
-    """All curves of a trial. Layer-wise training has no pushes, so neither their bytes nor any staleness."""
+    """All curves of a trial. Layer-wise training has no pushes, so neither their bytes nor any staleness.
+
+    Of what a user's programs tell, a version is how often a node had told it.
+    """
     evaluations, updates = series.evaluations, series.updates
     found = [
         TrialCurve(f"{tag}/{name}", evaluations.version, evaluations.t, values)
         for tag, part in (("evaluation", evaluations.measured), ("validation", evaluations.validation))
         for name, values in part.items()
+        if series.trial is None or not series.trial.runs_programs
     ]
     if len(updates):
         first, last = _windows(len(updates))
@@ -51,13 +55,17 @@ def curves_of(series: Series) -> tuple[TrialCurve, ...]:
                 TrialCurve("training/staleness", version, t, np.add.reduceat(updates.staleness, first) / count),
             ]
         found += _rates(series)
+    for name, nodes in series.programs.measured.items():
+        for node, told in nodes.items():
+            last = _windows(len(told.t))[1]
+            found.append(TrialCurve(f"told/{name}/{node}", last + 1, told.t[last], told.value[last]))
     return tuple(found)
 
 
-def _windows(num_updates: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """(P,) the first and the last update of each of at most POINTS_MAX windows that hold all updates."""
-    first = np.arange(0, num_updates, math.ceil(num_updates / POINTS_MAX))
-    return first, np.append(first[1:], num_updates) - 1
+def _windows(count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(P,) the first and the last place of each of at most POINTS_MAX windows that hold all."""
+    first = np.arange(0, count, math.ceil(count / POINTS_MAX))
+    return first, np.append(first[1:], count) - 1
 
 
 def _rates(series: Series) -> list[TrialCurve]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edgebed.core.reading import read_file
 from edgebed.exporting.curves import curves_of
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, Run
 
 FILE = re.compile(r"[^/]+/events\.out\.tfevents\.[^/]+")
 
@@ -20,7 +20,7 @@ def is_ours(path: Path) -> bool:
     return bool(FILE.fullmatch(path.as_posix()))
 
 
-def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
+def write(run: Run, trials: Sequence[AnyTrial], folder: Path) -> None:
     """Write a folder with one event file for each trial."""
     from tensorboardX import SummaryWriter
 
@@ -34,7 +34,7 @@ def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
                     writer.add_scalar(curve.name, value, version, start_s + t)
 
 
-def _scenario_text(run: Run, trial: Trial) -> str:
+def _scenario_text(run: Run, trial: AnyTrial) -> str:
     """The trial's name, and the scenario as it was resolved, in Markdown."""
     head = f"{run.folder.name}: {trial.name} ({run.summary.runtime}, seed {trial.plan.seed})"
     written = read_file(run.folder.scenario).decode(errors="replace") if run.folder.scenario.is_file() else ""

@@ -8,7 +8,7 @@ from types import ModuleType
 from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.exporting import Format, csv_files, event_files, parquet_files
 from edgebed.exporting.folder import replacing, require_folder
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, Run
 
 FILES: dict[str, ModuleType] = {"csv": csv_files, "tensorboard": event_files, "parquet": parquet_files}
 """Formats that are folders of files, and the modules that write them: `is_ours(path)` and `write(run, trials, folder)`.
@@ -32,7 +32,7 @@ def require_extra(kind: Format) -> None:
         )
 
 
-def export_files(run: Run, trials: Sequence[Trial], kind: Format, output: Path | None) -> Path:
+def export_files(run: Run, trials: Sequence[AnyTrial], kind: Format, output: Path | None) -> Path:
     """Write a folder of files, into the run's own folder without `output`; return its path.
 
     Raises InfrastructureError where that is impossible.

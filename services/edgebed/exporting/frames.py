@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from edgebed.core.errors import ScenarioError
-from edgebed.exporting.subjects import TABLES, of_run
+from edgebed.exporting.subjects import TABLES, tables_of
 from edgebed.exporting.table import ExportTable, Kind
 from edgebed.journal.run_folder import RunFolder
-from edgebed.running.results import Run, Trial, load
+from edgebed.running.results import AnyTrial, ProgramTrial, Run, Trial, load
 from edgebed.scenario.mistakes.problems import choose
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ DTYPES: dict[Kind, str] = {"text": "object", "integer": "Int64", "number": "floa
 """Types of columns; `Int64` and `boolean` have a missing value of their own."""
 
 
-def to_pandas(runs: Run | Trial | str | Sequence[Run | Trial | str], table: str = "trials") -> "pd.DataFrame":
+def to_pandas(runs: Run | AnyTrial | str | Sequence[Run | AnyTrial | str], table: str = "trials") -> "pd.DataFrame":
     """Return a table of one or several runs as a pandas data frame, one run's rows after the other's.
 
     Arguments:
         runs: runs or trials, or names of runs as `edgebed.load` takes them; one, or a list.
         table: what is in a row: `trials` (a trial's results), `evaluations` (a measured version), `updates`,
             `nodes`, `faults`, `phases`, `links`, `hosts`, `accounting`; of layer-wise training also `steps`,
-            `module_losses`, `exchanges`.
+            `module_losses`, `exchanges`; of a user's programs `measures`, `exits`, `connections`.
 
     The columns are those of `edgebed export --format csv`, `run` and `trial` first; a unit is at the end of a name:
     `time_s` in seconds, `traffic_bytes` in bytes of payload, accuracies from 0 to 1. What was not measured is missing.
@@ -44,23 +44,28 @@ def to_pandas(runs: Run | Trial | str | Sequence[Run | Trial | str], table: str 
     if table not in tables:
         raise ScenarioError(f"table: {table!r} is unknown; {choose(table, tables)}")
     chosen = tables[table]
-    given = [runs] if isinstance(runs, Run | Trial | str) else runs
-    frames = [_frame(pd, of_run(chosen, run), run, trial) for run, trial in _trials_of(given)]
+    given = [runs] if isinstance(runs, Run | Trial | ProgramTrial | str) else runs
+    frames = [
+        _frame(pd, found, run, trial)
+        for run, trial in _trials_of(given)
+        for found in tables_of(run)
+        if found.name == table
+    ]
     if not frames:
         return pd.DataFrame({each.name: pd.Series(dtype=DTYPES[each.kind]) for each in chosen.head})
     return pd.concat(frames, ignore_index=True)
 
 
-def _trials_of(given: Sequence[Run | Trial | str]) -> Iterator[tuple[Run, Trial]]:
+def _trials_of(given: Sequence[Run | AnyTrial | str]) -> Iterator[tuple[Run, AnyTrial]]:
     for each in given:
-        if isinstance(each, Trial):
+        if isinstance(each, Trial | ProgramTrial):
             yield Run(RunFolder(each.folder.path.parent)), each
         else:
             run = each if isinstance(each, Run) else load(each)
-            yield from ((run, trial) for trial in run.trials.values())
+            yield from ((run, trial) for trial in run.begun.values())
 
 
-def _frame(pd: Any, table: ExportTable, run: Run, trial: Trial) -> "pd.DataFrame":
+def _frame(pd: Any, table: ExportTable, run: Run, trial: AnyTrial) -> "pd.DataFrame":
     count, filled = table.rows_of(run, trial)
     values = ([run.folder.name] * count, [trial.name] * count, *filled)
     columns = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from edgebed.exporting.subjects import TABLES, tables_of
 from edgebed.exporting.table import ExportTable
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, Run
 
 SUFFIX = ".parquet"
 
@@ -19,7 +19,7 @@ def is_ours(path: Path) -> bool:
     return str(path) in {f"{table.name}{SUFFIX}" for table in TABLES}
 
 
-def write(run: Run, trials: Sequence[Trial], folder: Path) -> None:
+def write(run: Run, trials: Sequence[AnyTrial], folder: Path) -> None:
     """Write a file for each table."""
     from pyarrow.parquet import ParquetWriter
 
@@ -42,7 +42,7 @@ def _schema(table: ExportTable) -> Any:
     return pa.schema([(column.name, kinds[column.kind]) for column in table.head])
 
 
-def _group(table: ExportTable, run: Run, trial: Trial, schema: Any) -> Any:
+def _group(table: ExportTable, run: Run, trial: AnyTrial, schema: Any) -> Any:
     import pyarrow as pa
 
     count, filled = table.rows_of(run, trial)

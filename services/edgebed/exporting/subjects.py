@@ -9,12 +9,13 @@ from edgebed.core.actions import ACTIONS
 from edgebed.core.measures.task import TaskMeasure
 from edgebed.core.measures.trial import all_measures, meanings
 from edgebed.core.planned.link import IMPAIRMENTS
+from edgebed.exporting import programs
 from edgebed.exporting.table import Column, ExportTable, Filled, by_rows, joined
 from edgebed.journal.accounts.ledger import Ledger
 from edgebed.journal.columns.clients import names_of
 from edgebed.learning.objectives.registry import all_declared
 from edgebed.reports.run.conditions_text import trial_link_dicts
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, Run, Trial
 
 TIME = Column("time_s", "number", "Seconds since training started; in a simulation virtual ones.")
 FACTS = ("method", "outcome", "reason", "interface")
@@ -73,12 +74,12 @@ def _updates(_: Run, trial: Trial) -> Filled:
     ]  # fmt: skip
 
 
-def _nodes(_: Run, trial: Trial) -> Filled:
+def _nodes(_: Run, trial: AnyTrial) -> Filled:
     rows = ((t, node.name, node.state, node.incarnation, node.reason) for t, node in trial.series.nodes)
     return by_rows(rows, 5)
 
 
-def _faults(_: Run, trial: Trial) -> Filled:
+def _faults(_: Run, trial: AnyTrial) -> Filled:
     rows = (
         (
             done.t, done.asked_t, done.back_s, done.away_s, done.was_done, done.record.name, done.record.action,
@@ -101,12 +102,12 @@ def _phase_rows(trial: Trial) -> Iterator[tuple[str, str, float]]:
                     yield node, name.removesuffix("_s"), getattr(phases, name)
 
 
-def _links(_: Run, trial: Trial) -> Filled:
+def _links(_: Run, trial: AnyTrial) -> Filled:
     names = [column.name for column in LINKS.columns]
     return by_rows(([_cell(link[name]) for name in names] for link in trial_link_dicts(trial)), len(names))
 
 
-def _hosts(_: Run, trial: Trial) -> Filled:
+def _hosts(_: Run, trial: AnyTrial) -> Filled:
     rows = (
         (
             t, load.host, load.busy, load.steal, load.load, load.lag_s, load.cores, load.received_bytes_s,
@@ -428,14 +429,16 @@ EXCHANGES = ExportTable(
 )
 TABLES = (
     TRIALS, EVALUATIONS, CLIENTS, UPDATES, NODES, FAULTS, PHASES, LINKS, HOSTS, ACCOUNTING, STEPS, MODULE_LOSSES,
-    EXCHANGES,
+    EXCHANGES, *programs.TABLES,
 )  # fmt: skip
 
 
 def tables_of(run: Run) -> tuple[ExportTable, ...]:
     """The tables that this run has."""
+    if run.programs:
+        return (programs.trials_table(run), *programs.TABLES, NODES, FAULTS, LINKS, HOSTS)
     has_shards = any(trial.summary.shards for trial in run.trials.values())
-    chosen = (table for table in TABLES if has_shards or not table.of_shards)
+    chosen = (each for each in TABLES if (has_shards or not each.of_shards) and each not in programs.TABLES)
     return tuple(of_run(table, run) for table in chosen)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, Run
 
 Kind = Literal["text", "integer", "number", "yes or no"]
 Values = Sequence[Any] | NDArray[Any]
@@ -41,7 +41,8 @@ class ExportTable(NamedTuple):
     says: str
     columns: tuple[Column, ...]
     """Columns after KEYS."""
-    fill: Callable[[Run, Trial], Filled]
+    fill: Callable[[Run, Any], Filled]
+    """It is given a run that has the table, and a trial of it."""
     of_shards: bool = False
     """Whether only runs have the table in which workers had shards of the model."""
 
@@ -50,7 +51,7 @@ class ExportTable(NamedTuple):
         """All columns."""
         return (*KEYS, *self.columns)
 
-    def rows_of(self, run: Run, trial: Trial) -> tuple[int, Filled]:
+    def rows_of(self, run: Run, trial: AnyTrial) -> tuple[int, Filled]:
         """R, the number of rows, and the values of all columns but KEYS."""
         filled = self.fill(run, trial)
         assert len(filled) == len(self.columns)

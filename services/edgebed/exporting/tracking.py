@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from edgebed.core.errors import InfrastructureError, ScenarioError
-from edgebed.core.measures.trial import all_measures
+from edgebed.core.measures.trial import all_measures, program_measures
 from edgebed.exporting.curves import curves_of
+from edgebed.journal.outcome import AnySummary
+from edgebed.journal.summary import TrialSummary
 from edgebed.reports.run.report import report_page
 from edgebed.reports.writing.html import to_html
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, Run, Trial
 from edgebed.studies.arms import settings_of
 
 IDENTITY = "edgebed.trial"
@@ -43,7 +45,7 @@ class Tracked(NamedTuple):
     replaced: int
 
 
-def export_runs(run: Run, trials: Sequence[Trial], uri: str) -> Tracked:
+def export_runs(run: Run, trials: Sequence[AnyTrial], uri: str) -> Tracked:
     """Write `trials` to the tracking store at `uri`; InfrastructureError where that is impossible."""
     if (file := _database(uri)) is not None and not file.parent.is_dir():
         raise ScenarioError(f"--tracking-uri: there is no folder {file.parent}; make it first, or choose another")
@@ -66,7 +68,7 @@ def export_runs(run: Run, trials: Sequence[Trial], uri: str) -> Tracked:
     return Tracked(run.scenario, len(trials), replaced)
 
 
-def _export(client: Any, experiment: str, run: Run, trial: Trial, params: Mapping[str, str], report: Path) -> int:
+def _export(client: Any, experiment: str, run: Run, trial: AnyTrial, params: Mapping[str, str], report: Path) -> int:
     """Write one trial, then delete earlier exports of it; return how many there were."""
     start_s = run.started_s
     identity = f"{run.folder.name} {trial.name} {run.manifest.get('started', '')}".strip()
@@ -110,11 +112,11 @@ def _params(run: Run) -> dict[str, dict[str, str]]:
     return {
         name: {path: settings[name][path] for path in told if path in settings[name]}
         | {
-            "method": trial.plan.nodes[0].method.name,
+            **({"method": trial.plan.nodes[0].method.name} if isinstance(trial, Trial) else {}),
             "seed": str(trial.plan.seed),
             "runtime": run.summary.runtime,
         }
-        for name, trial in run.trials.items()
+        for name, trial in run.begun.items()
     }
 
 
@@ -134,14 +136,18 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield from _leaves(each, f"{path}.{key}" if path else str(key))
 
 
-def _metrics(trial: Trial, summary: Any, start_s: float) -> Iterator[Any]:
+def _metrics(trial: AnyTrial, summary: AnySummary, start_s: float) -> Iterator[Any]:
     """The numbers of the summary, at the end, and the curves."""
     from mlflow.entities import Metric
 
     end_ms = _milliseconds(start_s + trial.series.last_t)
-    for name in all_measures(summary.measures):
+    if isinstance(summary, TrialSummary):
+        names, updates = list(all_measures(summary.measures)), summary.updates
+    else:
+        names, updates = list(program_measures(summary.measures)), 0
+    for name in names:
         if (value := summary.value(name)) is not None:
-            yield Metric(name, float(value), end_ms, summary.updates)
+            yield Metric(name, float(value), end_ms, updates)
     for curve in curves_of(trial.series):
         points = zip(curve.value.tolist(), curve.version.tolist(), curve.t.tolist(), strict=True)
         for value, version, t in points:

@@ -92,14 +92,14 @@ def tone_of(exit_code: int, result: str, conditions: str) -> Tone:
     return "bad" if exit_code == 1 or result == UNCLOSED else "unknown"
 
 
-def outcome_text(summary: TrialSummary) -> str:
+def outcome_text(summary: AnySummary) -> str:
     """How a trial ended, and whether its accounting closes; before its final evaluation with what was measured last."""
     if unclosed := _unclosed([summary]):
         return f"{summary.outcome}, {UNCLOSED}: {_problem_text(unclosed[0])}"
     if summary.outcome == "diverged" and summary.diverged:
         return f"diverged at update {summary.diverged.update:,}: {summary.diverged.text} is not finite"
     reason = f": {summary.reason}" if summary.reason else ""
-    if summary.final or not summary.last:
+    if isinstance(summary, ProgramSummary) or summary.final or not summary.last:
         return f"{summary.outcome}{reason}"
     told = summary.headline.told(summary.last.get(summary.headline.name))
     return f"{summary.outcome}{reason}; {told} at update {summary.last_version or 0:,}"

@@ -87,6 +87,7 @@ class Told(msgspec.Struct):
     """What a summary tells of a run, likewise."""
 
     trials: list[ToldTrial]
+    programs: list[ToldTrial] = []
     not_begun: list[str] = []
 
 
@@ -364,7 +365,8 @@ def is_complete(folder: RunFolder) -> bool:
     if not folder.summary.exists():
         return False
     told = read_json(folder.summary, Told, "a summary")
-    return bool(told.trials) and not told.not_begun and all(trial.outcome in RAN_TO_END for trial in told.trials)
+    trials = [*told.trials, *told.programs]
+    return bool(trials) and not told.not_begun and all(trial.outcome in RAN_TO_END for trial in trials)
 
 
 def checked_note(note: str, where: str) -> str:

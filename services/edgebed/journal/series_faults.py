@@ -99,7 +99,7 @@ class Faults(Fold):
 
     @on(records.Trial)
     def _trial(self, _: float, __: str, record: records.Trial) -> None:
-        self.are_programs = record.parameters == 0
+        self.are_programs = record.runs_programs
 
     @on(records.Node)
     def _node(self, t: float, _: str, record: records.Node) -> None:

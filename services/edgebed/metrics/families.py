@@ -55,6 +55,10 @@ class Families:
             self.child(*key).inc(max(0, total - self._totals.get(key, 0)))
             self._totals[key] = total
 
+    def begin_again(self, name: str, *values: str) -> None:
+        """Have the next total of a counter be one that began at 0."""
+        self._totals.pop((name, *values), None)
+
     def forget(self, name: str, *values: str) -> None:
         """Remove a series, if it is there."""
         if self._children.pop((name, *values), None):

@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 from edgebed.core import records
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan, TrainingPlan
 from edgebed.journal.folds import Fold, on
 from edgebed.journal.journal import Entry
 from edgebed.metrics import table
@@ -79,7 +79,7 @@ class TrialFacts(NamedTuple):
 
 
 def replay(
-    plan: TrainingPlan,
+    plan: Plan,
     journal: Callable[[], Iterable[Entry]],
     told: TrialFacts,
     store: SampleStore,
@@ -138,13 +138,14 @@ class _Rest(Fold):
 class _Fleet(Fold):
     """The controller and the nodes that exist now."""
 
-    def __init__(self, plan: TrainingPlan, told: TrialFacts, store: SampleStore, rest: Iterator[int]) -> None:
+    def __init__(self, plan: Plan, told: TrialFacts, store: SampleStore, rest: Iterator[int]) -> None:
         super().__init__()
         self.told = told
         self.store = store
         self.rest = rest
         self.now_s = told.start_s
-        self.plans = {node.node: node for node in plan.nodes}
+        self.roles = {node.node: node.role for node in plan.nodes} if isinstance(plan, TrainingPlan) else {}
+        """Nodes that have metrics of their own: a user's program has none."""
         self.labels: dict[str, dict[str, str]] = {
             node.node: {
                 "job": NODES_JOB, "instance": node.node, "node": node.node, "role": node.role,
@@ -196,11 +197,13 @@ class _Fleet(Fold):
     def _node(self, _: float, __: str, record: records.Node) -> None:
         """Begin a node's incarnation, or read a silent node for the last time; remove it if it ended in order."""
         name = record.name
+        if name not in self.roles:
+            return
         before, self.states[name] = self.states.get(name, ""), record.state
         begins = record.state == "started" or (record.state == "joined" and before != "started")
         if begins or (record.state in UP and name not in self.incarnations):
             past = self.incarnations.get(name)
-            self.incarnations[name] = _NodeIncarnation(self.plans[name].role, past.counted() if past else {})
+            self.incarnations[name] = _NodeIncarnation(self.roles[name], past.counted() if past else {})
         if record.state in UP:
             self.listed[name] = True
             return

@@ -400,6 +400,36 @@ CONTROLLER_METRICS = (
     ),
 )  # fmt: skip
 
+_PROGRAM = (_RUN, _TRIAL, _DEVICE_CLASS, Label(name="node", examples=("home-0",)))
+
+PROGRAM_METRICS = (
+    Metric(
+        name="edgebed_program_measure", type="gauge", unit="", roles=(CONTROLLER,),
+        help="What a user's program told last, in its own unit (`program.measures`).",
+        labels=(*_PROGRAM, Label(name="measure", examples=("loss", "step"))),
+    ),
+    Metric(
+        name="edgebed_program_link_bytes_total", type="counter", unit="bytes", roles=(CONTROLLER,),
+        help="Bytes of a program at its node's link, headers included, in all its lives.",
+        labels=(*_PROGRAM, *_DIRECTION),
+    ),
+    Metric(
+        name="edgebed_program_cpu_seconds_total", type="counter", unit="seconds", roles=(CONTROLLER,),
+        help="CPU time of all processes of a program, in all its lives.",
+        labels=_PROGRAM,
+    ),
+    Metric(
+        name="edgebed_program_memory_peak_bytes", type="gauge", unit="bytes", roles=(CONTROLLER,),
+        help="The most memory that the processes of a program used together, in its present life.",
+        labels=_PROGRAM,
+    ),
+    Metric(
+        name="edgebed_program_restarts_total", type="counter", unit="restarts", roles=(CONTROLLER,),
+        help="Times that a program was started anew.",
+        labels=_PROGRAM,
+    ),
+)  # fmt: skip
+
 COMMON_METRICS = (
     Metric(
         name="edgebed_messages_received_total", type="counter", unit="messages", roles=NODES,
@@ -512,5 +542,6 @@ RESOURCE_METRICS = (
 )  # fmt: skip
 
 METRICS = (
-    *SERVER_METRICS, *WORKER_METRICS, *CONTROLLER_METRICS, *COMMON_METRICS, *CONDITION_METRICS, *RESOURCE_METRICS,
+    *SERVER_METRICS, *WORKER_METRICS, *CONTROLLER_METRICS, *PROGRAM_METRICS, *COMMON_METRICS, *CONDITION_METRICS,
+    *RESOURCE_METRICS,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 from edgebed.core.measures.task import TEST, VALIDATION
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan, TrainingPlan
 from edgebed.core.quantities import RESULTS, VERDICTS
 from edgebed.core.records import (
     Continued,
@@ -20,6 +20,7 @@ from edgebed.core.records import (
     Finished,
     HostLoad,
     Joined,
+    Measured,
     Node,
     Record,
     Refused,
@@ -31,6 +32,7 @@ from edgebed.core.records import (
     Unanswered,
     Unauthenticated,
     Update,
+    Usage,
 )
 from edgebed.journal.folds import Counters, Timeline, total
 from edgebed.metrics import table
@@ -42,7 +44,7 @@ from edgebed.metrics.resources import ResourceCollector
 class TrialProgress:
     """How far a trial is; times are Unix time in seconds, by `clock`."""
 
-    plan: TrainingPlan
+    plan: Plan
     clock: Callable[[], float]
     began_s: float | None = None
     """When training began, or would have begun if it had never stood still since; None: it stands still."""
@@ -83,7 +85,7 @@ class TrialProgress:
         if self.is_done:
             return 1.0
         shares = [0.0]
-        if self.plan.stop_updates:
+        if isinstance(self.plan, TrainingPlan) and self.plan.stop_updates:
             shares.append(self.version / self.plan.stop_updates)
         if self.plan.stop_time_s:
             trained_s = self.trained_s if self.began_s is None else self.clock() - self.began_s
@@ -95,7 +97,7 @@ class TrialProgress:
 
         From the last update on the final evaluation is awaited, for as long again.
         """
-        if self.updated_s is None:
+        if self.updated_s is None or not isinstance(self.plan, TrainingPlan):
             return 0.0
         return min(1.0, (self.clock() - self.updated_s) / self.plan.stall_deadline_s)
 
@@ -141,7 +143,7 @@ class TrialMetrics:
 
     def start_trial(
         self,
-        plan: TrainingPlan,
+        plan: Plan,
         run: str,
         runtime: str,
         start_timestamp_s: float,
@@ -157,12 +159,14 @@ class TrialMetrics:
         self._labels = run, plan.trial
         self._progress = TrialProgress(plan, self.clock)
         self._states = {}
+        self._started = set[str]()
         self._device_classes = {node.node: node.device_class for node in plan.nodes}
-        self._families.clear(table.CONTROLLER_METRICS)
-        for measure in plan.measures:
-            self._families.add(table.measured(measure))
-        self._set_measured({}, {})
-        self._child("edgebed_model_version").set(0)
+        self._families.clear((*table.CONTROLLER_METRICS, *table.PROGRAM_METRICS))
+        if isinstance(plan, TrainingPlan):
+            for measure in plan.measures:
+                self._families.add(table.measured(measure))
+            self._set_measured(plan, {}, {})
+            self._child("edgebed_model_version").set(0)
         self._child("edgebed_run_update_bytes_total").inc(applied_bytes)
         self._past_traffic = [past_traffic] if past_traffic else []
         self._server = Counters(Timeline())
@@ -179,7 +183,7 @@ class TrialMetrics:
                 self._child(name, socket)
         for node in plan.nodes:
             self._observe_node(Node(name=node.node, state="expected"))
-        algorithm = plan.nodes[0].method.name
+        algorithm = plan.nodes[0].method.name if isinstance(plan, TrainingPlan) else "program"
         self._child("edgebed_run_info", plan.scenario, algorithm, str(plan.seed), runtime).set(1)
         self._child("edgebed_run_start_timestamp_seconds").set(start_timestamp_s)
         self._child("edgebed_run_progress_ratio").set_function(self._progress.share)
@@ -199,9 +203,33 @@ class TrialMetrics:
         observer = self._observers.get(type(record))
         if observer is not None:
             observer(record)
-        if isinstance(record, Node) or (isinstance(record, Traffic) and node == table.SERVER):
+        if not isinstance(self._progress.plan, TrainingPlan):
+            self._observe_program(record, node)
+        elif isinstance(record, Node) or (isinstance(record, Traffic) and node == table.SERVER):
             self._server.add(0.0, node, record)
             self._raise_traffic()
+
+    def _observe_program(self, record: Record, node: str) -> None:
+        """Take in what a user's program told or did, or its witness says of it; counters of a life begin at 0."""
+        if isinstance(record, Measured):
+            for name, value in record.measured.items():
+                self._child("edgebed_program_measure", self._class_of(node), node, name).set(value)
+        elif isinstance(record, Usage):
+            of = self._class_of(node), node
+            self._raise(record.uplink_bytes, "edgebed_program_link_bytes_total", *of, "egress")
+            self._raise(record.downlink_bytes, "edgebed_program_link_bytes_total", *of, "ingress")
+            self._raise(record.cpu_s, "edgebed_program_cpu_seconds_total", *of)
+            if record.memory_bytes is not None:
+                self._child("edgebed_program_memory_peak_bytes", *of).set(record.memory_bytes)
+        elif isinstance(record, Node) and record.state == "started":
+            of = self._class_of(record.name), record.name
+            restarts = self._child("edgebed_program_restarts_total", *of)
+            if record.name in self._started:
+                restarts.inc()
+            self._started.add(record.name)
+            self._families.begin_again("edgebed_program_cpu_seconds_total", *self._labels, *of)
+            for direction in closed_values("edgebed_program_link_bytes_total", "direction"):
+                self._families.begin_again("edgebed_program_link_bytes_total", *self._labels, *of, direction)
 
     def _raise_traffic(self) -> None:
         """Count what has passed the server in all its incarnations."""
@@ -211,7 +239,7 @@ class TrialMetrics:
         self._raise(counted.ingress_payload, "edgebed_run_server_bytes_total", "ingress")
         self._raise(counted.egress_payload, "edgebed_run_server_bytes_total", "egress")
 
-    def _raise(self, to: int, name: str, *values: str) -> None:
+    def _raise(self, to: float | None, name: str, *values: str) -> None:
         self._families.raise_to(to, name, *self._labels, *values)
 
     def _observe_version(self, version: int) -> None:
@@ -235,13 +263,13 @@ class TrialMetrics:
         self._child("edgebed_model_version").set(record.version)
 
     def _observe_evaluated(self, record: Evaluated) -> None:
-        self._set_measured(record.measured, record.validation)
+        assert isinstance(self._progress.plan, TrainingPlan)
+        self._set_measured(self._progress.plan, record.measured, record.validation)
         if record.final:
             self._progress.measured_final()
 
-    def _set_measured(self, test: Mapping[str, float], validation: Mapping[str, float]) -> None:
+    def _set_measured(self, plan: TrainingPlan, test: Mapping[str, float], validation: Mapping[str, float]) -> None:
         """Tell each measure of the task, NaN where it is not known, and the headline."""
-        plan = self._progress.plan
         parts = {TEST: test, **({VALIDATION: validation} if plan.evaluator.num_validation else {})}
         for split, measured in parts.items():
             values = {each.name: measured.get(each.name, float("nan")) for each in plan.measures}

@@ -21,7 +21,7 @@ from edgebed.core.runtimes import is_virtual
 from edgebed.journal.outcome import outcome_of
 from edgebed.metrics.openmetrics import SampleStore
 from edgebed.metrics.replay import TrialFacts, replay
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, Run
 
 GAP_S = 10.0
 """Seconds between two trials whose times are not known."""
@@ -71,14 +71,14 @@ def _begins(run: Run) -> dict[str, float]:
     """When each trial was launched, in Unix time; virtual time ends when the simulation began, so none is to come."""
     began = run.manifest.get("began", {})
     simulated = is_virtual(run.manifest.get("runtime"))
-    if not simulated and all(name in began for name in run.trials):
-        return {name: float(began[name]) for name in run.trials}
-    lengths = [_length_s(trial) + GAP_S for trial in run.trials.values()]
+    if not simulated and all(name in began for name in run.begun):
+        return {name: float(began[name]) for name in run.begun}
+    lengths = [_length_s(trial) + GAP_S for trial in run.begun.values()]
     first_s = run.started_s - sum(lengths) + GAP_S if simulated else run.started_s
-    return {name: first_s + sum(lengths[:index]) for index, name in enumerate(run.trials)}
+    return {name: first_s + sum(lengths[:index]) for index, name in enumerate(run.begun)}
 
 
-def _length_s(trial: Trial) -> float:
+def _length_s(trial: AnyTrial) -> float:
     """Seconds from a trial's launch to the last line of its journal."""
     return trial.series.length_s
 

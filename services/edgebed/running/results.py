@@ -5,7 +5,7 @@ progress, can be loaded as well.
 """
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +120,9 @@ class Trial(_Begun):
         return trials_html(self.name, [self.summary])
 
 
+AnyTrial = Trial | ProgramTrial
+
+
 class Run:
     """One run: its trials by name, in order."""
 
@@ -145,6 +148,11 @@ class Run:
         if not self._runs_programs:
             return {}
         return {folder.name: ProgramTrial(folder, in_progress=self._in_progress) for folder in self.folder.trials()}
+
+    @property
+    def begun(self) -> "Mapping[str, AnyTrial]":
+        """The trials that have begun, by name, whatever their nodes run."""
+        return self.programs or self.trials
 
     @property
     def _runs_programs(self) -> bool:
@@ -175,20 +183,20 @@ class Run:
         started = self.manifest.get("started")
         return dt.datetime.fromisoformat(started).timestamp() if started else 0.0
 
-    def chosen_trials(self, names: Sequence[str], purpose: str) -> list[Trial]:
+    def chosen_trials(self, names: Sequence[str], purpose: str) -> "list[AnyTrial]":
         """The trials with these names, all if none is given, in the run's order; ScenarioError where there is none.
 
         `purpose`: what they are wanted for, e.g. `export`.
         """
-        there = ", ".join(self.trials) or "none yet"
-        unknown = [name for name in names if name not in self.trials]
+        there = ", ".join(self.begun) or "none yet"
+        unknown = [name for name in names if name not in self.begun]
         if unknown:
             raise ScenarioError(
                 *(f"--trial: {self.folder.name} has no trial '{name}'; there are {there}" for name in unknown)
             )
-        if not self.trials:
+        if not self.begun:
             raise ScenarioError(f"{self.folder.name}: nothing to {purpose}: no trial has begun")
-        return [trial for trial in self.trials.values() if not names or trial.name in names]
+        return [trial for trial in self.begun.values() if not names or trial.name in names]
 
     @property
     def can_be_resumed(self) -> bool:
@@ -196,17 +204,15 @@ class Run:
 
         Not where all that began has failed before it trained: there is nothing to go on from.
         """
-        if self.programs:
-            return False
-        done = self.summary.not_begun == () and all(trial.ran_to_end for trial in self.summary.trials)
-        begun = self.trials.values()
+        begun = self.begun.values()
+        done = self.summary.not_begun == () and all(trial.summary.ran_to_end for trial in begun)
         is_empty = begun and all(each.series.trial is None and each.summary.outcome == "failed" for each in begun)
         return bool(self.manifest.get("options")) and not done and not is_empty and not self.folder.is_running()
 
     @property
     def resume_command(self) -> str:
         """The command that resumes the run: without the server's log where a trial ended since that is of no use."""
-        lacks_log = any(WITHOUT_LOG in trial.summary.reason for trial in self.trials.values())
+        lacks_log = any(WITHOUT_LOG in trial.summary.reason for trial in self.begun.values())
         return f"edgebed resume {self.folder.name}" + (f" {WITHOUT_LOG}" if lacks_log else "")
 
     @cached_property
@@ -214,7 +220,7 @@ class Run:
         """The run in numbers, computed from the journals."""
         trials = tuple(trial.summary for trial in self.trials.values())
         programs = tuple(trial.summary for trial in self.programs.values())
-        begun: dict[str, Trial | ProgramTrial] = {**self.trials, **self.programs}
+        begun = self.begun
         not_begun = tuple(name for name in self.manifest.get("trials", ()) if name not in begun)
         outcome = outcome_of(trials or programs, not_begun, is_running=self._in_progress)
         notes = (text for trial in begun.values() for _, node, text in trial.series.notes if node == CONTROLLER)
@@ -242,7 +248,7 @@ class Run:
 
     def __repr__(self) -> str:
         """The run's scenario, number and trials."""
-        return f"Run({self.scenario}/{self.path.name}, trials={list(self.trials)})"
+        return f"Run({self.scenario}/{self.path.name}, trials={list(self.begun)})"
 
 
 def runs(scenario: str | None = None, *, runs_dir: str | Path | None = None) -> list[Run]:

@@ -23,7 +23,7 @@ from edgebed.core import records
 from edgebed.core.actions import ACTIONS
 from edgebed.core.errors import DamagedFileError, EdgebedError, ScenarioError
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan, TrainingPlan
 from edgebed.core.planned.fault import Injection
 from edgebed.core.reading import open_file
 from edgebed.journal.checkpoints import read_checkpoint
@@ -31,6 +31,7 @@ from edgebed.journal.folds import Counters, Fold, Timeline, on
 from edgebed.journal.journal import read_journal
 from edgebed.journal.run_folder import RunFolder, TrialFolder, find_resumable, runs_root
 from edgebed.metrics import table
+from edgebed.planning.planned import PlannedTrial
 from edgebed.planning.planning import PlannedTraining
 from edgebed.roles.control.active_faults import BY_HAND
 from edgebed.roles.control.controller import ResumedTrial
@@ -38,7 +39,7 @@ from edgebed.roles.control.fault_text import injection_of
 from edgebed.roles.control.name import NAME as CONTROLLER
 from edgebed.roles.control.record_permissions import is_timely
 from edgebed.roles.server.entries import DURABLE, is_durable
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import Run
 from edgebed.running.run import (
     Options,
     ProgressLike,
@@ -47,6 +48,8 @@ from edgebed.running.run import (
     host_of,
     own_code,
     plan_checked,
+    program_files,
+    programs_checked,
     run_trials,
     working_on,
     write_results,
@@ -58,6 +61,8 @@ from edgebed.runtimes.signals import ending_by_signal
 from edgebed.scenario.load import load_scenario
 
 ANEW = "begin a new run"
+OF_PROGRAMS = ("files", "scratch")
+"""Folders of a trial of programs, which cannot go on: the program's state is its own."""
 
 
 def resume(
@@ -83,7 +88,12 @@ def resume(
             with ending_by_signal(), host_of(options, left, processes, port) as host, working_on(folder, report, hold):
                 folder.reopen(sys.argv)  # from here on, whoever looks sees that it is in progress
                 trials = [folder.trial(each.plan.trial) for each in left]
-                pasts = {trial.name: past_of(trial, from_checkpoint=from_checkpoint) for trial in trials}
+                pasts = {
+                    each.plan.trial: past_of(trial, from_checkpoint=from_checkpoint)
+                    if isinstance(each, PlannedTraining)
+                    else None
+                    for each, trial in zip(left, trials, strict=True)
+                }
                 for trial in trials:
                     _clear(trial, pasts[trial.name])
                 run_trials(left, folder, host, progress, pasts)
@@ -122,12 +132,13 @@ def past_of(folder: TrialFolder, *, from_checkpoint: bool = False) -> ResumedTri
 
 
 def _clear(folder: TrialFolder, past: ResumedTrial | None) -> None:
-    """Remove the final model, and all that a trial has left that had not begun to train."""
+    """Remove the final model, and all that a trial has left that is begun anew."""
     folder.final_checkpoint.unlink(missing_ok=True)
     if past is None:
         folder.journal.unlink(missing_ok=True)
         folder.latest_checkpoint.unlink(missing_ok=True)
-        shutil.rmtree(folder.server_log, ignore_errors=True)
+        for place in (folder.server_log, *(folder.path / name for name in OF_PROGRAMS)):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _updates_in(folder: TrialFolder) -> str:
@@ -256,18 +267,25 @@ def _in_folder_of(folder: RunFolder) -> contextlib.AbstractContextManager[None]:
     return contextlib.chdir(begun_in) if begun_in.is_dir() else contextlib.nullcontext()
 
 
-def _planned(folder: RunFolder, options: Options) -> list[PlannedTraining]:
+def _planned(folder: RunFolder, options: Options) -> list[PlannedTrial]:
     """The plans of every trial of the run; ScenarioError where one is no longer what it was."""
     manifest = folder.read_manifest()
     begun_from = manifest.get("scenario_file") or ""
     loaded = load_scenario(folder.scenario, resolved_from=begun_from)
-    planned = plan_checked(loaded.model_copy(update={"source": begun_from}), options)
-    now = own_code((trial.plan for trial in planned), (trial.data.name for trial in planned))
+    loaded = loaded.model_copy(update={"source": begun_from})
+    planned: list[PlannedTrial]
+    if loaded.runs_programs:
+        programs = programs_checked(loaded, options)
+        planned = [*programs]
+        now = program_files([each.plan for each in programs], folder.path.parent.parent.resolve())
+    else:
+        training = plan_checked(loaded, options)
+        planned = [_with_sweep(trial, [each.read_plan() for each in folder.trials()]) for trial in training]
+        now = own_code((trial.plan for trial in training), (trial.data.name for trial in training))
     changed = [path for path, digest in manifest.get("own_code", {}).items() if now.get(path, digest) != digest]
     if changed:
         raise ScenarioError(f"run {folder.name} was begun with another {', '.join(changed)}; restore it, or {ANEW}")
-    begun = {trial.name: trial.read_plan() for trial in folder.trials()}
-    planned = [_with_sweep(trial, begun.values()) for trial in planned]
+    begun = {trial.name: trial.read_any_plan() for trial in folder.trials()}
     for trial in planned:
         if trial.plan.trial in begun:
             _require_same(folder.trial(trial.plan.trial), begun[trial.plan.trial], trial.plan)
@@ -282,7 +300,7 @@ def _with_sweep(planned: PlannedTraining, begun: Iterable[TrainingPlan]) -> Plan
     return dataclasses.replace(planned, plan=msgspec.structs.replace(planned.plan, sweep_level=level))
 
 
-def _require_same(folder: TrialFolder, begun: TrainingPlan, plan: TrainingPlan) -> None:
+def _require_same(folder: TrialFolder, begun: Plan, plan: Plan) -> None:
     """ScenarioError where the plan is not the one that the trial began with."""
     was, now = msgspec.to_builtins(begun), msgspec.json.decode(msgspec.json.encode(plan))
     difference = first_difference(was, now)
@@ -310,9 +328,9 @@ def _short(value: Any, length_max: int = 60) -> str:
     return text if len(text) <= length_max else f"{text[:length_max]}…"
 
 
-def _left(folder: RunFolder, planned: Sequence[PlannedTraining]) -> list[PlannedTraining]:
+def _left(folder: RunFolder, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
     """The trials that did not come to their end; ScenarioError where all did, and the run has its summary."""
-    over = {trial.name for trial in folder.trials() if Trial(trial).series.ran_to_end}
+    over = {name for name, trial in Run(folder).begun.items() if trial.series.ran_to_end}
     left = [trial for trial in planned if trial.plan.trial not in over]
     if not left and folder.summary.exists():
         raise ScenarioError(f"run {folder.name} is complete: there is nothing to resume")

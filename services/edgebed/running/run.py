@@ -22,7 +22,7 @@ from edgebed.core.console import say
 from edgebed.core.errors import EdgebedError, LocatedProblem, ScenarioError
 from edgebed.core.imports import is_of_main, source_of, sources
 from edgebed.core.package import fingerprint
-from edgebed.core.plan import Part, Plan, TrainingPlan
+from edgebed.core.plan import Part, Plan, ProgramsPlan, TrainingPlan
 from edgebed.core.runtimes import EMULATIONS, RUNTIMES, TRAITS, Emulation, Runtime
 from edgebed.emulation.means import check_conditions, check_mechanisms
 from edgebed.journal.journal import JournalWriter
@@ -39,7 +39,7 @@ from edgebed.planning.program_plans import PlannedPrograms, check_programs, plan
 from edgebed.roles.control.controller import ResumedTrial
 from edgebed.roles.control.ending import BY_USER
 from edgebed.roles.control.name import NAME as CONTROLLER
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import ProgramTrial, Run, Trial
 from edgebed.runtimes.hosting import TrialHost, runtime_of
 from edgebed.runtimes.signals import ending_by_signal, finishing
 from edgebed.scenario.faults.availability import AvailabilityFault
@@ -49,6 +49,7 @@ from edgebed.scenario.load import load_scenario, resolved_yaml
 from edgebed.scenario.overrides import Settings, options_of
 from edgebed.scenario.schema import AnyTrial, Scenario, TrialSection
 
+CODE_BYTES_MAX = 1 << 20
 ReportWriter = Callable[[Run], None]
 """A function that writes the report of a run into its folder."""
 
@@ -122,6 +123,7 @@ def run(
             loaded = with_capacities(loaded)
         planned = _planned(loaded, options)
         training = [trial for trial in planned if isinstance(trial, PlannedTraining)]
+        programs = [trial.plan for trial in planned if isinstance(trial, PlannedPrograms)]
         with ending_by_signal(), host_of(options, planned, processes, port) as host:
             folder = RunFolder.create(runs_root(runs_dir), loaded.name)
             with working_on(folder, report, holding(folder)):  # from here on, others see that the run is in progress
@@ -135,7 +137,8 @@ def run(
                     variants=variants,
                     options=msgspec.to_builtins(options),
                     code=fingerprint(),
-                    own_code=own_code((trial.plan for trial in training), (trial.data.name for trial in training)),
+                    own_code=own_code((trial.plan for trial in training), (trial.data.name for trial in training))
+                    | program_files(programs, folder.path.parent.parent.resolve()),
                     data={trial.data.name: trial.data.note for trial in training if trial.data.note},
                     recordings=recordings_of(loaded.trials.values()),
                     engine=host.engine,
@@ -231,6 +234,26 @@ def own_code(plans: Iterable[TrainingPlan], data: Iterable[str] = ()) -> dict[st
     return {path: hashlib.sha256(text.encode()).hexdigest()[:16] for path, text in texts.items()}
 
 
+def program_files(plans: Iterable[ProgramsPlan], runs: Path) -> dict[str, str]:
+    """The folders of the user's files that these programs have, each with a digest; `runs` is no part of them.
+
+    Of a file that is larger than CODE_BYTES_MAX, which is no code, its name and size count.
+    """
+    found = {}
+    for folder in dict.fromkeys(plan.program.files for plan in plans if plan.program.files):
+        digest = hashlib.sha256()
+        for place, folders, files in os.walk(folder):
+            folders[:] = sorted(
+                each for each in folders if each != "__pycache__" and Path(place, each).resolve() != runs
+            )
+            for path in sorted(Path(place, each) for each in files):
+                size = path.stat().st_size if path.is_file() else 0
+                digest.update(f"{path.relative_to(folder)}\0{size}\0".encode())
+                digest.update(path.read_bytes() if path.is_file() and size <= CODE_BYTES_MAX else b"")
+        found[folder] = digest.hexdigest()[:16]
+    return found
+
+
 def recordings_of(trials: Iterable[AnyTrial]) -> list[dict[str, str]]:
     """What there is to say of the recorded bandwidths and availabilities that trials follow, each once."""
     found: dict[str, dict[str, str]] = {}
@@ -271,7 +294,7 @@ def _journal_interruption(planned: Sequence[PlannedTrial], folder: RunFolder) ->
     """Journal that the user ended the run where no trial says so: in the first that has not run to its end."""
     for trial in planned:
         begun = folder.trial(trial.plan.trial)
-        series = Trial(begun).series
+        series = (ProgramTrial if isinstance(trial, PlannedPrograms) else Trial)(begun).series
         if series.ended is None:
             begun.make(trial.plan)
             with JournalWriter(begun.journal) as journal:
@@ -341,7 +364,7 @@ def _run_trial(
         show = progress.update if progress else lambda _: None
         try:
             if isinstance(planned, PlannedPrograms):
-                return host.run_programs(planned.plan, folder, journal, show)
+                return host.run_programs(planned.plan, folder, journal, show, lambda: ProgramTrial(folder).summary)
             if isinstance(planned, PlannedTraining) and beginning:
                 host.run_trial(planned, beginning, folder, journal, show, lambda: trial.summary, past)
         except EdgebedError as error:

@@ -12,7 +12,7 @@ from edgebed.core.runtimes import TRAITS, Emulation
 from edgebed.core.runtimes import Runtime as RuntimeName
 from edgebed.journal.checkpoints import CheckpointStore
 from edgebed.journal.journal import JournalWriter
-from edgebed.journal.outcome import outcome_of
+from edgebed.journal.outcome import AnySummary, outcome_of
 from edgebed.journal.run_folder import TrialFolder
 from edgebed.journal.summary import TrialSummary
 from edgebed.journal.trial_state import TrialStatus
@@ -102,6 +102,10 @@ class TrialHost:
         )
         if self.runtime.run(assignment):
             raise KeyboardInterrupt
+        self._judge(summary)
+
+    def _judge(self, summary: Callable[[], AnySummary]) -> None:
+        """Tell Prometheus what came of the trial."""
         found = summary() if self.server else None
         if self.server and found and found.outcome != "interrupted":
             verdict = found.fidelity.verdict if found.fidelity else None
@@ -110,7 +114,12 @@ class TrialHost:
             self.server.visits.await_scrape()
 
     def run_programs(
-        self, plan: ProgramsPlan, folder: TrialFolder, journal: JournalWriter, show: Callable[[TrialStatus], None]
+        self,
+        plan: ProgramsPlan,
+        folder: TrialFolder,
+        journal: JournalWriter,
+        show: Callable[[TrialStatus], None],
+        summary: Callable[[], AnySummary],
     ) -> bool:
         """Run a trial of programs; whether it is completed. KeyboardInterrupt as of `run_trial`."""
 
@@ -120,12 +129,14 @@ class TrialHost:
 
         assert isinstance(self.runtime, ProgramRuntime), "planning refuses programs elsewhere"
         self.targets.clear()
-        watch = partial(StatusFeed, show=keep_status, observe=lambda *_: None)
+        self.metrics.start_trial(plan, self.run, self.runtime.name, self.metrics.clock())
+        watch = partial(StatusFeed, show=keep_status, observe=self.metrics.observe)
         outcome, is_unwanted = self.runtime.run_programs(
             ProgramAssignment(plan=plan, folder=folder, journal=journal, watch=watch)
         )
         if is_unwanted:
             raise KeyboardInterrupt
+        self._judge(summary)
         return outcome == "completed"
 
     def _observe(self, heart: Controller) -> Callable[[records.Record, str], None]:

@@ -16,7 +16,7 @@ from edgebed.core import reading
 from edgebed.core.errors import ScenarioError
 from edgebed.core.runtimes import has_choice_of_emulation
 from edgebed.journal.outcome import outcome_text
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, ProgramTrial, Run, Trial
 from edgebed.scenario import source
 from edgebed.scenario.load import TRIAL_KEYS
 from edgebed.studies.changes import SettingChange, Settings, changes_between
@@ -33,12 +33,18 @@ class ArmTrial:
     """One trial of an arm."""
 
     run: Run
-    trial: Trial
+    begun: AnyTrial
+
+    @property
+    def trial(self) -> Trial:
+        """The trial, of an arm that trains."""
+        assert isinstance(self.begun, Trial)
+        return self.begun
 
     @property
     def name(self) -> str:
         """The trial's name with its run's, e.g. `mnist/0001: adacomp`."""
-        return f"{self.run.folder.name}: {self.trial.name}"
+        return f"{self.run.folder.name}: {self.begun.name}"
 
 
 @dataclass(kw_only=True)
@@ -53,6 +59,11 @@ class Arm:
     """Name of the arm, unique in a comparison."""
     members: dict[int, ArmTrial] = field(default_factory=dict)
     """Trials by seed."""
+
+    @property
+    def runs_programs(self) -> bool:
+        """Whether nodes run programs of the user's, and train nothing that edgebed knows."""
+        return any(isinstance(member.begun, ProgramTrial) for member in self.members.values())
 
     def changes(self, baseline: "Arm") -> tuple[SettingChange, ...]:
         """Settings that differ from those of `baseline`."""
@@ -79,14 +90,14 @@ def gather(runs: Sequence[Run]) -> Gathered:
     left_out: list[str] = []
     for run in {run.path.resolve(): run for run in runs}.values():
         for name, settings in settings_of(run).items():
-            member = ArmTrial(run=run, trial=run.trials[name])
+            member = ArmTrial(run=run, begun=run.begun[name])
             if problem := _why_not(member):
                 left_out.append(problem)
                 continue
             arm = next((arm for arm in arms if arm.trial == name and arm.settings == settings), None)
             if arm is None:
                 arms.append(arm := Arm(settings=settings, trial=name))
-            seed = member.trial.plan.seed
+            seed = member.begun.plan.seed
             if before := arm.members.pop(seed, None):
                 left_out.append(f"{before.name} has the seed and the settings of {member.name}, which was given later")
             arm.members[seed] = member
@@ -101,13 +112,14 @@ def gather(runs: Sequence[Run]) -> Gathered:
 
 def _why_not(member: ArmTrial) -> str:
     """Why a trial is not compared, and what to do; "" if it is."""
-    trial, run = member.trial, member.run
+    trial, run = member.begun, member.run
     if trial.series.ran_to_end:
         return "" if trial.summary.is_sound else f"{member.name} {outcome_text(trial.summary)}"
     if run.folder.is_running():
         return f"{member.name} is still running"
     hint = f"; {run.resume_command} resumes it" if run.can_be_resumed else ""
-    return f"{member.name} is {trial.series.outcome} after {len(trial.series.updates):,} updates{hint}"
+    after = "" if isinstance(trial, ProgramTrial) else f" after {len(trial.series.updates):,} updates"
+    return f"{member.name} is {trial.series.outcome}{after}{hint}"
 
 
 def settings_of(run: Run) -> dict[str, Settings]:
@@ -115,7 +127,7 @@ def settings_of(run: Run) -> dict[str, Settings]:
     document = source.read_file(run.folder.scenario, read=reading.read_file).plain()
     around = {"scenario": run.scenario, **_conditions(run.manifest)}
     trials: dict[str, Settings] = {}
-    for name in run.trials:
+    for name in run.begun:
         trial = document.get("variants", {}).get(name, document)
         known = {key: trial[key] for key in TRIAL_KEYS if key in trial and key not in NO_SETTINGS_OF_TRAINING}
         trials[name] = around | known

@@ -7,7 +7,7 @@ import pytest
 from command_line import command_line
 
 from edgebed.cli import main as cli
-from edgebed.cli.begin import FILES
+from edgebed.cli.begin import FILES, PROGRAM_FILES
 from edgebed.planning.planning import plan_trials
 from edgebed.reports.studies.doctor_table import doctor_parts
 from edgebed.reports.writing.page import Notes, plain
@@ -41,6 +41,20 @@ def test_what_init_writes_is_valid_and_runs(edgebed, tmp_path):
     everything, largest = json.loads(out)["trials"]
     assert largest["server"]["ingress_bytes"] < everything["server"]["ingress_bytes"] / 4
     assert load_scenario("my-first/scenario.yaml").name == "my-first"
+
+
+def test_what_init_writes_for_a_program_is_valid_and_shown_by_its_page(edgebed):
+    """It can be planned as it is; docs/own-program.md, which a test follows, shows both files to the letter."""
+    code, out, _ = edgebed("init", "--program", "mine")
+    assert code == 0
+    assert "edgebed run mine/scenario.yaml --runtime process" in out
+    written = {str(path.relative_to("mine")): path.read_text() for path in Path("mine").rglob("*") if path.is_file()}
+    page = (SCENARIOS.parent / "docs/own-program.md").read_text(encoding="utf-8")
+    assert set(written) == set(PROGRAM_FILES)
+    assert all(f"\n{text}```\n" in page for text in written.values())
+
+    code, _, err = edgebed("plan", "mine/scenario.yaml")
+    assert code == 0, err
 
 
 def test_init_overwrites_nothing(edgebed):

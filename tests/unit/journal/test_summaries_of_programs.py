@@ -60,7 +60,19 @@ def joined(t: float, sent: int, round_trip_s: float) -> tuple[float, str, record
 BEGIN = [
     *(state(1.0, name, "started") for name in NAMES),
     *(state(2.0, name, "ready") for name in NAMES),
-    (2.0, "controller", records.Trial(scenario="s", trial="program", seed=1, runtime="process", nodes=3, parameters=0)),
+    (
+        2.0,
+        "controller",
+        records.Trial(
+            scenario="s",
+            trial="program",
+            seed=1,
+            runtime="process",
+            nodes=3,
+            parameters=0,
+            runs_programs=True,
+        ),
+    ),
     *(state(2.0, name, "running") for name in NAMES),
 ]
 HELD = [

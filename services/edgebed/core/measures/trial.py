@@ -246,15 +246,23 @@ class ShardMeasures(msgspec.Struct, frozen=True, kw_only=True):
         return f"{bytes_text(self.exchanged_bytes)} exchanged"
 
 
+ZERO_OR_MORE = COUNT._replace(by="difference")
+"""Counts that are 0 as a rule."""
+OF_OUTPUT = NUMBER._replace(by="difference")
+"""What a program tells, which may be 0 or less."""
+
+
 class ProgramMeasures(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of a trial whose nodes run programs of the user's, beside those of their output. None: not known."""
 
     programs_ended: Annotated[int, Measure(COUNT, "more", "programs that ended by themselves")]
     """Number of programs that ended by themselves, in their last life."""
-    exit_code: Annotated[int | None, Measure(COUNT, "less", "exit code, highest", column="exit code")] = None
+    exit_code: Annotated[
+        int | None, Measure(ZERO_OR_MORE, "less", "exit code, highest", column="exit code", compared="exit code")
+    ] = None
     """The highest exit code of the programs whose end counts; 128 and the signal's number of one that a signal ended.
     None: none has ended."""
-    restarts: Annotated[int, Measure(COUNT, "less", "restarts", column="restarts", compared="restarts")] = 0
+    restarts: Annotated[int, Measure(ZERO_OR_MORE, "less", "restarts", column="restarts", compared="restarts")] = 0
     """Number of times that a program was started anew."""
     traffic_bytes: Annotated[
         int | None, Measure(BYTES, "less", "sent over all links", column="traffic", compared="traffic")
@@ -288,16 +296,18 @@ OF_PROGRAMS = {each.name: each for each in measures_of(ProgramMeasures, "program
     )
 }  # fmt: skip
 """Every measure of a trial of programs by name, but for those of their output."""
-OF_OUTPUT = {"final": "last", "min": "lowest", "max": "highest"}
+OF_TOLD = {"final": "last", "min": "lowest", "max": "highest"}
 """What a trial of programs has of each number that their output tells; `final_loss` names one of these."""
 
 
 def program_measures(names: Iterable[str]) -> dict[str, Measure]:
     """Every measure of a trial of programs whose output tells these numbers, these first."""
     return {
-        f"{of}_{name}": Measure(NUMBER, name=f"{of}_{name}", family="program", label=f"{words} {name}")
+        f"{of}_{name}": Measure(
+            OF_OUTPUT, name=f"{of}_{name}", family="program", label=f"{words} {name}", compared=f"{words} {name}"
+        )
         for name in names
-        for of, words in OF_OUTPUT.items()
+        for of, words in OF_TOLD.items()
     } | OF_PROGRAMS
 
 

@@ -27,7 +27,7 @@ SLACK_S = 0.25
 rests for a tenth of a second after each two milliseconds."""
 TOLD_S_MAX = 15.0
 """Seconds without a word of the node after which what is seen is journaled by itself."""
-COUNTERS = ("cpu_s", "uplink_bytes", "downlink_bytes")
+COUNTERS = {"cpu_s": "CPU time", "uplink_bytes": "bytes sent", "downlink_bytes": "bytes received"}
 
 
 class Told(NamedTuple):
@@ -78,6 +78,8 @@ class Track:
     above_s: float = 0.0
     lasting: Lasting = field(default_factory=Lasting)
     """What differed in the whole looks."""
+    set_back: tuple[str, ...] = ()
+    """Counters that were less than at a look before, in words."""
     mtu: int | None = None
     """The MTU at the far end of its link, as it was first."""
     whole: int = 0
@@ -93,7 +95,12 @@ class Track:
 
     def add(self, look: Look) -> None:
         """Take in a look."""
-        if self.looks and look.life != self.looks[-1].life:
+        before = self.looks[-1] if self.looks else look
+        is_another = look.life != before.life
+        fallen = [what for name, what in COUNTERS.items() if _is_less(getattr(look, name), getattr(before, name))]
+        if fallen and not is_another:
+            self.set_back += tuple(f"counters: its {what} was set back" for what in fallen)
+        if fallen or is_another:
             self.looks.clear()
             self.waiting = self.base = None
         self.looks.append(look)
@@ -107,7 +114,8 @@ class Track:
         self.stopped += look.is_stopped
         self.mtu = self.mtu or look.mtu
         turned = f"link: its far end had an MTU of {look.mtu or 0:,} bytes, at first of {self.mtu or 0:,}"
-        self.lasting.add((*look.differences, *([turned] if look.mtu not in (None, self.mtu) else [])), look.since_s)
+        changed = [turned] if look.mtu not in (None, self.mtu) else []
+        self.lasting.add((*look.differences, *changed, *self.set_back), look.since_s)
         above, before = look.above, self.last.above if self.last else None
         if above and before and above.cgroup == before.cgroup:
             self.above_s += periods_s(max(0, above.throttled_periods - before.throttled_periods))
@@ -193,3 +201,7 @@ class Track:
             unread=look.unread,
             **counted,  # type: ignore[arg-type] # bytes are integers
         )
+
+
+def _is_less(value: float | None, before: float | None) -> bool:
+    return value is not None and before is not None and value < before

@@ -264,7 +264,7 @@ def add_window(
     Not `is_steady`: the cap was `cpus` at one end, and less at the other. `cores`: those that there are for a node
     whose threads may wait for each other's without a cap; None: one does the work.
     """
-    window_s, cpu_s = after.t - before.t, after.cpu_s - before.cpu_s
+    window_s, cpu_s = after.t - before.t, max(0.0, after.cpu_s - before.cpu_s)  # somebody may set a counter back
     starved_s = throttled_s = None
     if before.throttled_s is not None and after.throttled_s is not None:
         throttled_s = after.throttled_s - before.throttled_s

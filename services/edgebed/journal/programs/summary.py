@@ -25,6 +25,8 @@ class ProgramSummary(ProgramMeasures, frozen=True, kw_only=True):
 
     accounting: ClassVar[Accounting | None] = None
     diverged: ClassVar[Divergence | None] = None
+    examples_per_update: ClassVar[float | None] = None
+    most_frequent_class: ClassVar[float | None] = None
     unheard: ClassVar[tuple[str, ...]] = ()
     trial: str
     outcome: str

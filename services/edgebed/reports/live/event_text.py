@@ -39,6 +39,8 @@ def _if(condition: object, text: str) -> str:
 
 
 def _trial(record: records.Trial) -> str:
+    if record.runs_programs:
+        return f"all programs run: {count_text(record.nodes, 'node')}, seed {record.seed}, {record.runtime}"
     size = f"{count_text(record.nodes, 'node')}, {count_text(record.parameters, 'parameter')}"
     starts = f"training goes on after {seconds_text(record.trained_s)}" if record.trained_s else "training begins"
     return f"{starts}: {size}, seed {record.seed}, {record.runtime}"

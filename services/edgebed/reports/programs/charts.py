@@ -1,6 +1,6 @@
 """Charts of trials of programs: each number that their output tells, against time and the bytes of all links."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,14 +17,14 @@ TIME = "time since all programs were ready (s)"
 SENT = "sent by all nodes over their links"
 
 
-def charts(trials: Sequence[ProgramTrial]) -> Iterator[Chart]:
-    """For each measure its curves against time, and against bytes where nodes count them."""
-    names = dict.fromkeys(name for trial in trials for name in trial.summary.measures)
-    sent = {trial.name: told for trial in trials if len((told := trial.series.programs.sent).t)}
+def charts(trials: Mapping[str, ProgramTrial]) -> Iterator[Chart]:
+    """For each measure its curves against time, and against bytes where nodes count them; trials by name."""
+    names = dict.fromkeys(name for trial in trials.values() for name in trial.summary.measures)
+    sent = {name: told for name, trial in trials.items() if len((told := trial.series.programs.sent).t)}
     for name in names:
         curves = {
-            (trial.name, node): told
-            for trial in trials
+            (called, node): told
+            for called, trial in trials.items()
             for node, told in trial.series.programs.measured.get(name, {}).items()
         }
         shown = dict(list(curves.items())[:LINES_MAX])

@@ -17,7 +17,7 @@ def programs_page(run: Run) -> Page:
     summary, trials = run.summary, list(run.programs.values())
     found: Mapping[str, Iterator[Part]] = {
         "Expectations": iter([Notes([line for each in summary.programs for line in texts.expectations(each)])]),
-        "What the programs told": iter([Figures(list(charts(trials)))]),
+        "What the programs told": iter([Figures(list(charts(run.programs)))]),
         "Trials": iter([texts.numbers(summary.programs)]),
         "How the programs ended": iter([texts.ends(trials)]),
         "Nodes over time": iter(

@@ -12,7 +12,7 @@ from edgebed.journal.verdict.findings import share_text
 from edgebed.journal.verdict.hosts import HostConditions
 from edgebed.journal.verdict.measured import DirectionConditions, NodeConditions
 from edgebed.reports.writing.page import Grid, Part, Section
-from edgebed.running.results import Run, Trial
+from edgebed.running.results import AnyTrial, Run
 
 LINK_HEAD = ("node", "direction", "asked", "held", "measured", "latency", "latency measured", "drops", "mechanism")
 LINK_LEGEND = (
@@ -88,7 +88,7 @@ def link_dicts(run: Run) -> list[dict[str, object]]:
     return [found for trial in run.trials.values() for found in trial_link_dicts(trial)]
 
 
-def trial_link_dicts(trial: Trial) -> list[dict[str, object]]:
+def trial_link_dicts(trial: AnyTrial) -> list[dict[str, object]]:
     """All links of one trial for programs."""
     return [
         {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from edgebed.core.quantities import UNMEASURED, count_text, updates_text, utc_text
+from edgebed.reports.programs.charts import charts as program_charts
 from edgebed.reports.run.answer import Cost, costs_text, firsts_text
 from edgebed.reports.run.charts import with_most_frequent
 from edgebed.reports.run.clients_text import client_chart
@@ -25,7 +26,7 @@ from edgebed.reports.writing.page import (
     legend,
     shaded,
 )
-from edgebed.running.results import Run
+from edgebed.running.results import ProgramTrial, Run
 from edgebed.studies.arms import Arm
 from edgebed.studies.comparison.clients import TUNED
 from edgebed.studies.comparison.comparison import FIRSTS, INCOMPARABLE, Comparison
@@ -46,13 +47,14 @@ RUN_HEAD = ("run", "seed", "runtime", "edgebed", "code", "torch", "started")
 def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
     """The page; `arms` are those that were compared. In a terminal its tables, what changed, and what to know."""
     runs = list({member.run.path: member.run for arm in arms for member in arm.members.values()}.values())
-    questions = {member.trial.plan.question for arm in arms for member in arm.members.values()}
+    questions = {member.begun.plan.question for arm in arms for member in arm.members.values()}
     others = {name: arm.changes for name, arm in comparison.arms.items() if name != comparison.baseline}
     tables = [Section(title, [grid]) for title, grid in grids(comparison).items()]
     reading = Notes(shaded(how_to_read(comparison), "quiet"))
     tasks, notes = Notes(shaded(comparison.other_tasks, "bad")), Notes(shaded(comparison.notes, "unknown"))
     left_out = Notes(shaded((f"left out: {line}" for line in comparison.left_out), "quiet"))
-    charts = charts_of_comparison(comparison, arms)
+    are_programs = comparison.told is not None
+    charts = list(program_charts(_named(arms))) if are_programs else charts_of_comparison(comparison, arms)
     clients: list[Part] = [legend(clients_legend(comparison)), clients_grid(comparison)]
     changes = [
         Grid(("setting", comparison.baseline, name), [(each.path, each.before, each.after) for each in changed])
@@ -74,7 +76,11 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
         parts=[
             *tables,
             reading,
-            Section("Client by client", [*clients, Figures([clients_chart(comparison, arms)])]),
+            *(
+                [Section("Client by client", [*clients, Figures([clients_chart(comparison, arms)])])]
+                if comparison.clients
+                else []
+            ),
             Section("What changed", changes),
             Section("Each trial", [trials_grid(comparison)]),
             Section("The runs", [Grid(RUN_HEAD, list(map(_run_row, runs)))]),
@@ -94,6 +100,16 @@ def comparison_page(comparison: Comparison, arms: Sequence[Arm]) -> Page:
             left_out,
         ],
     )
+
+
+def _named(arms: Sequence[Arm]) -> dict[str, ProgramTrial]:
+    """The trials of arms of programs, as charts call them."""
+    return {
+        arm.name if len(arm.members) == 1 else f"{arm.name}, seed {seed}": member.begun
+        for arm in arms
+        for seed, member in arm.members.items()
+        if isinstance(member.begun, ProgramTrial)
+    }
 
 
 def _answer(comparison: Comparison) -> str:
@@ -126,6 +142,8 @@ def _facts(comparison: Comparison, runs: Sequence[Run]) -> str:
 
 def _words(comparison: Comparison) -> str:
     """What is to be known of the charts."""
+    if comparison.told is not None:
+        return ""
     band = BAND if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()) else ""
     average = f"Values are moving averages over {comparison.window} evaluations." if comparison.window > 1 else ""
     return " ".join(filter(None, (updates_text(comparison.examples_per_update), band, average)))
@@ -168,7 +186,7 @@ def _run_row(run: Run) -> tuple[str, ...]:
 
 def _command(comparison: Comparison, runs: Sequence[Run]) -> str:
     """The command that makes the same page."""
-    options = ["--window", str(comparison.window)]
+    options = [] if comparison.told is not None else ["--window", str(comparison.window)]
     if any(change.path in INCOMPARABLE for arm in comparison.arms.values() for change in arm.changes):
         options.append("--force")
     if (level := comparison.level) and level.is_named and level.measure == comparison.headline:

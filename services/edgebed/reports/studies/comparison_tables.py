@@ -22,8 +22,10 @@ OUTCOME = ("arm", "scenario", "trial", "runtime", "run", "seed", "measure", "to"
 """What the CSV has of each trial before its measures."""
 DETECTABLE = {"updates_to": "updates", "time_s_to": "time", "traffic_bytes_to": "bytes"}
 """Measures, in words, for which the legend states the power of their tests, beside the headline's best value."""
-DISPENSABLE = ("seeds", "a push", "updates", "time", "up", "down", "diverged", "final")
+DISPENSABLE = ("highest", "lowest", "seeds", "a push", "updates", "time", "up", "down", "diverged", "final")
 """Columns that a narrow terminal leaves out, first to last."""
+LEAD = ("highest", "lowest", "final")
+"""Kinds of columns whose headings begin with them."""
 
 
 def grids(comparison: Comparison) -> dict[str, Grid]:
@@ -85,6 +87,12 @@ def _most_lost(gains: Mapping[str, float], headline: TaskMeasure) -> str:
 
 def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     """How to read the tables."""
+    if comparison.told is not None:
+        last = "Last, lowest and highest are of what any node told. " if comparison.told else ""
+        sent = (
+            "Traffic is what all nodes sent over their links, headers included; time is since all programs were ready."
+        )
+        return (f"{last}{sent}", *_intervals(comparison))
     headline, level = comparison.headline, comparison.level
     words = headline.words
     highest, high = _highest(headline), "high" if headline.better == "more" else "low"
@@ -102,16 +110,7 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     elif comparison.selects_by != TEST:
         best += ", but for trials with a validation part, which chooses instead"
     sentences = [f"{best}; {what}.", *filter(None, [updates_text(comparison.examples_per_update)])]
-    if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
-        counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})
-        seeds = (f"{counts[0]} to " if len(counts) > 1 else "") + count_text(counts[-1], "seed")
-        sentences.append(f"± and (low to high): {100 * comparison.confidence:g} % Student-t interval over {seeds}.")
-    if len(comparison.arms) > 1:
-        sentences.append(
-            f"Against the baseline, seed by seed: {_by_difference(comparison)}by the ratio. An interval that holds a "
-            "difference of 0, or a ratio of 1, does not distinguish two arms."
-        )
-        sentences += [*_detectable(comparison), *_chance(comparison)]
+    sentences += _intervals(comparison)
     if level is None:
         sentences.append(f"There is no {words} that every arm reached in every seed; name one with --to.")
     elif not level.is_named:
@@ -124,6 +123,22 @@ def how_to_read(comparison: Comparison) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def _intervals(comparison: Comparison) -> list[str]:
+    """What the intervals are, and what differences they would find."""
+    sentences = []
+    if any(len(arm.outcomes) > 1 for arm in comparison.arms.values()):
+        counts = sorted({len(arm.outcomes) for arm in comparison.arms.values()})
+        seeds = (f"{counts[0]} to " if len(counts) > 1 else "") + count_text(counts[-1], "seed")
+        sentences.append(f"± and (low to high): {100 * comparison.confidence:g} % Student-t interval over {seeds}.")
+    if len(comparison.arms) > 1:
+        sentences.append(
+            f"Against the baseline, seed by seed: {_by_difference(comparison)}by the ratio. An interval that holds a "
+            "difference of 0, or a ratio of 1, does not distinguish two arms."
+        )
+        sentences += [*_detectable(comparison), *_chance(comparison)]
+    return sentences
+
+
 def _highest(measure: TaskMeasure) -> str:
     return "highest" if measure.better == "more" else "lowest"
 
@@ -134,10 +149,13 @@ def _detectable(comparison: Comparison) -> Iterator[str]:
     to = f" to {level.measure.level_told(level.value)}" if level else ""
     labels = {f"best_{headline.name}": f"best {headline.words}"}
     labels |= {label: f"{words}{to}" for label, words in DETECTABLE.items()}
+    if comparison.told is not None:
+        labels = {f"final_{headline.name}": f"last {headline.words}", "time_s": "time", "traffic_bytes": "bytes"}
     for name, arm in comparison.arms.items():
         found = [
             f"{text} in {words}"
             for label, words in labels.items()
+            if label in arm.measures
             if (text := _detectable_text(arm.measures[label], headline))
         ]
         if found:
@@ -161,6 +179,8 @@ def _chance(comparison: Comparison) -> Iterator[str]:
 
 def _by_difference(comparison: Comparison) -> str:
     """What is compared by its difference, where anything is."""
+    if comparison.told is not None:
+        return "what programs tell, exit codes and restarts by their difference, all else "
     unit = unit_of(comparison.headline)
     if unit.by != "difference":
         return ""
@@ -251,12 +271,13 @@ def _trial_text(outcome: Outcome, key: str, of: OfTrials) -> str:
 
 
 def _grid(comparison: Comparison, columns: Columns) -> Grid:
-    head = ("arm", "seeds", "diverged", *(each.compared for each in columns.values()))
+    trains = comparison.told is None
+    head = ("arm", "seeds", *(["diverged"] if trains else []), *(each.compared for each in columns.values()))
     rows = [
         (
             name,
             str(len(arm.outcomes)),
-            diverged_text(arm),
+            *([diverged_text(arm)] if trains else []),
             *(_value_text(arm, key, each.text) for key, each in columns.items()),
         )
         for name, arm in comparison.arms.items()
@@ -292,7 +313,7 @@ def _dispensable(head: tuple[str, ...]) -> list[str]:
         name
         for kind in kinds
         for name in head
-        if name.partition(",")[0] == kind or (kind == "final" and name.startswith("final "))
+        if name.partition(",")[0] == kind or (kind in LEAD and name.startswith(f"{kind} "))
     ]
 
 

@@ -173,9 +173,9 @@ class ProgramController:
         return self.members[name].state in UP and name not in self.to_launch
 
     def _started(self, event: NodeStarted, now: float) -> list[Effect]:
+        if event.node not in self.launching:
+            return self._end("failed", f"{event.node} was started anew, and nobody had asked for it", now)
         self.launching.discard(event.node)
-        if self.members[event.node].state is not State.EXPECTED:
-            return []
         effects = self.members.become(event.node, State.STARTED)
         if self.is_ending or event.node in self.old:
             return [*effects, _kill(event.node)]
@@ -237,6 +237,7 @@ class ProgramController:
             runtime=self.runtime,
             nodes=len(self.members),
             parameters=0,
+            runs_programs=True,
         )
         effects: list[Effect] = [Journal(trial)]
         for name, member in self.members.items():

@@ -119,8 +119,8 @@ class ProgramLauncher(LocalLauncher):
             for node in self.plan.nodes
         ]
         self.files = self._copied(self.plan.program.files) if self.plan.program.files else ""
-        self.stack.callback(self._kill_all)
         self.listen()
+        self.stack.callback(self._kill_all)
 
     def _copied(self, source: str) -> str:
         """Copy the user's files, but for the folder of runs if they have it; return where the copy is."""

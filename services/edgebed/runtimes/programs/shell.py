@@ -263,7 +263,7 @@ class ProgramShell(TrialShell):
         elif isinstance(event, NodeStarted):
             self.outputs[event.node].begin()
         self._handle(event)
-        if isinstance(event, NodeStarted):
+        if isinstance(event, NodeStarted) and event.node in self.launched:
             self._handle(Injected(self.launched.pop(event.node)))
 
     def _found(self, node: str, lines: list[Line]) -> None:

@@ -45,7 +45,7 @@ def _command(given: str) -> str:
 
 
 def _folder(given: object, info: ValidationInfo) -> str:
-    path = folder_of(info) / file_name(given, "a folder, found from the scenario file's")
+    path = (folder_of(info) / file_name(given, "a folder, found from the scenario file's")).absolute()
     if not path.is_dir():
         raise ValueError(f"{path}: {'not a folder' if path.exists() else 'there is no such folder'}")
     return str(path)

@@ -9,7 +9,7 @@ that failed would make the arm look better than it is.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -17,10 +17,11 @@ import msgspec
 from edgebed.core.errors import ScenarioError
 from edgebed.core.measures.measure import Family
 from edgebed.core.measures.measure import Measure as OfTrials
-from edgebed.core.measures.task import TaskMeasure
-from edgebed.core.measures.trial import MEASURES, all_measures
+from edgebed.core.measures.task import TEST, TaskMeasure
+from edgebed.core.measures.trial import MEASURES, all_measures, program_measures
 from edgebed.core.plan import TrainingPlan
 from edgebed.core.quantities import UNMEASURED
+from edgebed.journal.programs.summary import ProgramSummary
 from edgebed.running.tables import table_html
 from edgebed.scenario.mistakes.problems import choose
 from edgebed.studies.arms import Arm, ArmTrial, Gathered
@@ -56,7 +57,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     measures: dict[str, float | None]
     """The measures that are compared, by name; the best value of the headline is that of the moving average."""
-    reached: CostToLevel | None
+    reached: CostToLevel | None = None
     """What it took to reach the comparison's level."""
     diverged: bool = False
     """Whether a loss was not finite."""
@@ -127,23 +128,25 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     baseline: str
     """Name of the arm that others are compared with."""
     headline: TaskMeasure
-    """The measure of the task that results are told by."""
-    window: int
+    """The measure of the task that results are told by; of programs the first that they tell, or the time."""
+    told: tuple[str, ...] | None = None
+    """What programs of the user's told, by name; None: the trials train."""
+    window: int = 1
     """Evaluations that a moving average of it is taken over."""
-    selects_by: str
+    selects_by: str = TEST
     """The part of the data by which levels are reached and best versions are chosen: test or validation."""
-    level: Level | None
+    level: Level | None = None
     """What `to` and the like refer to; None where there is none that all arms reached. It is named where it was asked
     for, by the user or by all scenarios alike, else the best of a ladder that all arms reached in each seed."""
     confidence: float
     """Confidence of all intervals."""
-    firsts: dict[str, Win]
+    firsts: dict[str, Win] = {}
     """The arm that needs least to reach the level, by measure, of those that reached it in each of their seeds."""
     arms: dict[str, ArmResult]
     """Results of the arms by name, in the order of the runs given."""
     clients: dict[str, ClientsOfArm] = {}
     """What each arm does to the clients; empty where nothing was measured client by client."""
-    other_tasks: tuple[str, ...]
+    other_tasks: tuple[str, ...] = ()
     """Differences of tasks, for each arm that does not train the baseline's. To be read before anything else."""
     left_out: tuple[str, ...]
     """Trials that are not compared, and why."""
@@ -153,16 +156,18 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def whole(self) -> dict[str, OfTrials]:
         """Measures of whole trials that are compared."""
-        return compared(self.headline)
+        return compared(self.headline) if self.told is None else compared_programs(self.told)
 
     @property
     def measures(self) -> dict[str, OfTrials]:
         """Measures of an arm."""
-        return self.whole | REACHED
+        return self.whole | REACHED if self.told is None else self.whole
 
     @property
     def family(self) -> Family:
         """The family of the trials; that of parameter servers where some are of each."""
+        if self.told is not None:
+            return "program"
         outcomes = [outcome for arm in self.arms.values() for outcome in arm.outcomes]
         return "server" if any(outcome.measures["ingress_bytes"] is not None for outcome in outcomes) else "shards"
 
@@ -205,6 +210,11 @@ def compared(headline: TaskMeasure) -> dict[str, OfTrials]:
     return {name: each for name, each in all_measures([headline]).items() if each.compared}
 
 
+def compared_programs(told: Iterable[str]) -> dict[str, OfTrials]:
+    """Measures of trials of programs that are compared, which told these."""
+    return {name: each for name, each in program_measures(told).items() if each.compared}
+
+
 def compare_arms(
     gathered: Gathered,
     *,
@@ -226,6 +236,10 @@ def compare_arms(
         raise ScenarioError(f"--window: {window} is below 1; give a number of evaluations, e.g. 5.")
     arms = gathered.arms
     base = _baseline(arms, baseline)
+    if of_programs := [arm for arm in arms if arm.runs_programs]:
+        if to is not None or len(of_programs) < len(arms):
+            raise ScenarioError(_unfit(of_programs, arms))
+        return _compare_programs(gathered, base)
     headline = next(iter(base.members.values())).trial.series.evaluations.headline
     if not force:
         _check_tasks(arms, base)
@@ -271,10 +285,46 @@ def compare_arms(
     )
 
 
+def _unfit(of_programs: Sequence[Arm], arms: Sequence[Arm]) -> str:
+    """Why arms of programs are not compared as asked."""
+    if others := [arm.name for arm in arms if arm not in of_programs]:
+        return f"{of_programs[0].name} runs programs and {others[0]} trains: leave out the runs of one or the other"
+    return "--to: which values of a program's measures are good is not known; leave it out"
+
+
+def _compare_programs(gathered: Gathered, base: Arm) -> Comparison:
+    """Compare arms whose nodes run programs."""
+    members = [member for arm in gathered.arms for member in arm.members.values()]
+    summaries = {member.name: each for member in members if isinstance(each := member.begun.summary, ProgramSummary)}
+    told = tuple(dict.fromkeys(name for each in summaries.values() for name in each.measures))
+    measures = compared_programs(told)
+    outcomes = {
+        arm.name: tuple(
+            Outcome(
+                run=member.run.folder.name,
+                seed=seed,
+                measures={name: summaries[member.name].value(name) for name in measures},
+                was_evaluated=False,
+            )
+            for seed, member in arm.members.items()
+        )
+        for arm in gathered.arms
+    }
+    return Comparison(
+        baseline=base.name,
+        headline=TaskMeasure(next(iter(told), "time")),
+        told=told,
+        confidence=CONFIDENCE,
+        arms={arm.name: _result(arm, base, outcomes, measures) for arm in gathered.arms},
+        left_out=gathered.left_out,
+        notes=warnings_of(gathered.arms, base),
+    )
+
+
 def _result(
     arm: Arm, base: Arm, outcomes: Mapping[str, tuple[Outcome, ...]], measures: Mapping[str, OfTrials]
 ) -> ArmResult:
-    summary = next(iter(arm.members.values())).trial.summary
+    summary = next(iter(arm.members.values())).begun.summary
     return ArmResult(
         scenario=str(arm.settings["scenario"]),
         trial=arm.trial,

@@ -7,6 +7,7 @@ from edgebed.core.actions import BRINGS_BACK
 from edgebed.core.quantities import count_text, first_text, seconds_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.outcome import outcome_text
+from edgebed.journal.summary import TrialSummary
 from edgebed.studies.arms import Arm, ArmTrial
 
 NAMED_MAX = 3
@@ -45,7 +46,7 @@ def _seeds(arms: Sequence[Arm], baseline: Arm) -> Iterator[str]:
 def _short(arms: Sequence[Arm], window: int) -> Iterator[str]:
     """Arms that were evaluated too seldom for the moving average that was asked for."""
     for arm in arms:
-        least = min(len(member.trial.series.evaluations) for member in arm.members.values())
+        least = min(len(member.begun.series.evaluations) for member in arm.members.values())
         if 0 < least < window:
             yield f"{arm.name} has {count_text(least, 'evaluation')}, fewer than --window {window}: all are averaged"
 
@@ -72,7 +73,7 @@ def _faults(arms: Sequence[Arm], baseline: Arm) -> Iterator[str]:
 
 def _done_to(member: ArmTrial) -> Counter[str]:
     """How often each thing was done to each node, but for what only undoes it."""
-    done = (each.record for each in member.trial.series.faults if each.was_done)
+    done = (each.record for each in member.begun.series.faults if each.was_done)
     texts = (f"{each.action} {each.target} {each.change}".rstrip() for each in done if each.action not in BRINGS_BACK)
     return Counter(texts)
 
@@ -117,14 +118,14 @@ def _told_apart(members: Sequence[ArmTrial], tell: Callable[[ArmTrial], str], wh
 
 def _troubles(member: ArmTrial) -> Iterator[str]:
     """The warnings of a trial's own report."""
-    summary = member.trial.summary
+    summary = member.begun.summary
     if summary.outcome == "diverged":
         yield f"{member.name} {outcome_text(summary)}"
     if summary.fidelity and summary.fidelity.verdict in ("degraded", "unknown"):
         reasons = summary.fidelity.lines
         more = f", and {count_text(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
         yield f"{member.name}: {reasons[0]}{more}"
-    if summary.has_idle_end:
+    if isinstance(summary, TrialSummary) and summary.has_idle_end:
         last = f"at {seconds_text(summary.last_update_s)}" if summary.updates else "never"
         yield f"{member.name}: the last update came {last}, of {seconds_text(summary.time_s)} of training"
     for warning in summary.warnings:

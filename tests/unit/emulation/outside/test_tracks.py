@@ -58,6 +58,19 @@ def test_what_an_honest_node_tells_is_never_beyond_what_is_seen(
     assert found or t < ends_s + lags_s[1] or t < begins_s + 2 * SLACK_S
 
 
+def test_a_counter_that_is_set_back_is_found_and_one_of_another_life_is_none() -> None:
+    """What was counted before is not set against what the node tells: no figure is negative."""
+    seconds = range(20)
+    track = tracked(*(look(BEGAN_S + t, float(t if t < 10 else t - 10)) for t in seconds))
+    track.told(Told(1, BEGAN_S + 18.5, 18.0))
+    seen = next(each for each in track.seen(BEGAN_S + 20.0) if each.cpu_s is not None)
+    reborn = tracked(*(look(BEGAN_S + t, float(t % 10), life="ab"[t // 10]) for t in seconds))
+
+    assert seen.differences == ("counters: its CPU time was set back",)
+    assert (seen.differed, seen.cpu_error_s >= 0.0) == (9, True)
+    assert not reborn.lasting.differences
+
+
 def test_an_account_waits_for_the_look_after_it_and_looks_close_by_leave_little_room() -> None:
     """Twice a second, and at once when the node has told: a second's work or so, at both ends together."""
     track = tracked(*(look(BEGAN_S + t / 2, 0.5 * t / 2) for t in range(41)))
