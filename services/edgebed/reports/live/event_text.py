@@ -317,7 +317,9 @@ def _progress(record: records.Progress) -> str:
 
 def _fault(record: records.Fault) -> str:
     return _listed(
-        f"{record.action} {record.change}".rstrip() + _if(not record.peer, f" of {record.target}") + f" ({record.name})",
+        f"{record.action} {record.change}".rstrip()
+        + _if(not record.peer, f" of {record.target}")
+        + f" ({record.name})",
         record.trigger,
         _if(record.problem, f"could not be done: {record.problem}"),
         _if(record.no_op, f"nothing to do: {record.no_op}"),
