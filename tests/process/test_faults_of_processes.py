@@ -246,6 +246,7 @@ def test_without_a_kernel_a_worker_is_cut_off_from_the_server_and_a_shard_from_n
         for worker in ("edge-0", "edge-1")
     }
     layers = {"task": {"data": "digits", "model": "eight-layer", "batch_size": 10}, "method": "decoupled-greedy"}
+    layers |= {"fleet": {"edge": {"count": 2}}, "evaluation": {"every": "50 updates"}}
     between = {"cut": {"between": ["edge-0", "edge-1"]}, "at": "1s"}
 
     assert during["edge-0"] == []
