@@ -65,14 +65,30 @@ class HelperChange(msgspec.Struct, frozen=True):
     """Addresses of the nodes that it names, where whoever holds the link does not know them."""
 
 
+class Opens(msgspec.Struct, frozen=True):
+    """To a program's witness alone: a barrier that the program waits at opens."""
+
+    opens: str
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a program says to the address that its witness serves: measures, or that it has come to a barrier."""
+
+    measured: dict[str, float] = {}
+    barrier: str = ""
+    nodes: int = 0
+    """How many nodes the barrier waits for."""
+
+
 class HelperCommand(msgspec.Struct, frozen=True):
-    """A line to a helper after its order, as it is read: `Began`, a `HelperClock` or a `HelperChange`."""
+    """A line to a helper after its order, as it is read: `Began`, a `HelperClock`, a `HelperChange` or `Opens`."""
 
     began: float | None = None
     clock: ClockLine | None = None
     change: Injection | None = None
     number: int = 0
     addresses: dict[str, str] = {}
+    opens: str = ""
 
 
 class HelperReply(msgspec.Struct, frozen=True, omit_defaults=True):

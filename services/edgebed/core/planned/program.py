@@ -65,6 +65,10 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """What is measured, the headline first."""
     limits: Limits = Limits()
 
+    def measures_of(self, node: "ProgramPlan") -> tuple[OutputMeasure, ...]:
+        """Return what is measured of a node."""
+        return tuple(each for each in self.measures if each.of in ("", node.node, node.device_class))
+
 
 class ProgramPlan(CommonPlan, frozen=True, kw_only=True, tag="program"):
     """The plan of a node that runs a program of the user's."""

@@ -2,10 +2,12 @@
 
     python -m edgebed.emulation.witness REQUEST
 
-    it says    {}                              the kernel holds the link as asked: the program may begin
+    it says    {"url": ...}                    the kernel holds the link as asked: the program may begin
                {"t": ..., "record": {...}}     `Link`, `Usage`, `Connections` or `Bypass`, from looks a second apart
+               {"call": ...}                   what the program says to its address (address.py)
                {"problem": ...}                why it ends
     it hears   {"began": ...}, {"change": {...}, "number": ...}     as those do who hold links (orders.py)
+               {"opens": ...}                  a barrier that the program waits at opens
 
 Lines are JSON; times are those of this machine's monotonic clock. It sits in the node's network namespace, so what it
 counts there is the program's, and stays outside its cgroup, which it reads; of a thread's waiting for a core it misses
@@ -15,12 +17,15 @@ the thread that started it ends. For each incarnation there is another.
 
 import math
 import os
+import select
+import socket
 import sys
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -32,11 +37,16 @@ from edgebed.core.recorded.measured import LOOK_S, Bypass, Connections, Link, Us
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.namespaces import Home, inside
 from edgebed.emulation.netlink import BadAnswerError, LinkReader
-from edgebed.emulation.orders import HelperCommand, Lines
+from edgebed.emulation.orders import Call, HelperCommand, Lines
 from edgebed.emulation.readback import FIRST_HELD_S, ChangedLink, Delay, LinkMeter
 from edgebed.emulation.resources import CgroupUsage, processes
 from edgebed.emulation.witness.connections import ConnectionMeter
 from edgebed.emulation.witness.usage import LinkUsage, Reading, UsageCount, Waiting
+
+if TYPE_CHECKING:
+    from edgebed.emulation.witness.address import Address
+SAYING = threading.Lock()
+"""Held by the thread that writes lines."""
 
 
 class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +58,8 @@ class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Folders of its cgroup, as `Cgroups.folders` has them."""
     names: dict[str, str]
     """Nodes by their addresses."""
+    measures: tuple[str, ...] = ()
+    """What the program may tell at its address."""
     link: LinkPlan = LinkPlan()
     changeable: bool = False
     """Whether faults will change the link."""
@@ -60,11 +72,14 @@ class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WitnessLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a witness says; a line without anything in it says that the link is held."""
+    """What a witness says; a line with a `url` says that the link is held."""
 
     t: float = 0.0
     """Time of the record, in seconds of the monotonic clock."""
     record: Link | Usage | Connections | Bypass | None = None
+    call: Call | None = None
+    url: str = ""
+    """Where the program's address is."""
     problem: str = ""
 
 
@@ -128,6 +143,10 @@ class Witness:
         with inside(request.home.namespace):
             self.reader = LinkReader(request.home.address)
             self.connections = ConnectionMeter(self.reader, request.names)
+            self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.address: Address | None = None
+        threading.Thread(target=self._serve, args=(request,), daemon=True).start()
         self.link = LinkMeter(request.node, self.effective, self.reader, request.delay)
         is_asked = request.link.shaped or request.changeable
         self.meter = self.link if is_asked else ChangedLink(request.node, lambda: self.link, FIRST_HELD_S)
@@ -143,6 +162,19 @@ class Witness:
             self.began_s = command.began
         if command.change is not None:
             self._inject(command.change)
+        if command.opens and self.address:
+            self.address.open(command.opens)
+
+    def _serve(self, request: WitnessRequest) -> None:
+        """Serve the program's address once it is called: what serves it takes 6 MB, and most programs do not call."""
+        select.select([self.listener], [], [])
+        from edgebed.emulation.witness.address import Address
+
+        def called(call: Call) -> None:
+            _say([WitnessLine(time.monotonic(), call=call)])
+
+        self.address = Address(self.listener, called, request.measures, len(request.names))
+        self.address.serve_forever()
 
     def look(self) -> Iterator[WitnessLine]:
         """Yield what there is to journal now."""
@@ -178,7 +210,7 @@ def _watch(witness: Witness) -> None:
             witness.hear(line)
 
     witness.link.wait_until_held(hear_all)
-    _say([WitnessLine()])
+    _say([WitnessLine(url=witness.url)])
     next_s = time.monotonic()
     while (line := lines.read(next_s)) != b"":
         if line:
@@ -192,5 +224,6 @@ def _watch(witness: Witness) -> None:
 
 def _say(lines: Iterable[WitnessLine]) -> None:
     text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-    while text:
-        text = text[os.write(1, text) :]
+    with SAYING:
+        while text:
+            text = text[os.write(1, text) :]

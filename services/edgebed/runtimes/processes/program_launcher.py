@@ -37,7 +37,7 @@ from edgebed.emulation.enter import Entry
 from edgebed.emulation.local import LocalMechanisms
 from edgebed.emulation.means import mechanisms_of
 from edgebed.emulation.namespaces import Namespaces
-from edgebed.emulation.orders import Began, HelperChange
+from edgebed.emulation.orders import Began, HelperChange, Opens
 from edgebed.emulation.outside.looks import cpu_folder
 from edgebed.emulation.resources import processes
 from edgebed.emulation.switch import INTERFACE
@@ -46,7 +46,7 @@ from edgebed.roles.events import Injected, NodeStarted, ProgramExited
 from edgebed.runtimes.live.sockets import FILES_BESIDE
 from edgebed.runtimes.processes.local_launcher import LocalLauncher
 from edgebed.runtimes.programs import told
-from edgebed.runtimes.programs.happenings import Happening, Said, Witnessed
+from edgebed.runtimes.programs.happenings import Called, Happening, Said, Witnessed
 
 ENDED = "its program has ended"
 READ_BYTES = 1 << 16
@@ -151,6 +151,7 @@ class ProgramLauncher(LocalLauncher):
             home=self.namespaces.homes[node],
             cgroup={name: str(folder) for name, folder in self.cgroups.folders(node).items()},
             names={each.address: each.node for each in self.members},
+            measures=tuple(each.name for each in self.plan.program.measures_of(plan)),
             link=plan.link,
             changeable=plan.changeable,
             delay=self.mechanisms.delay(plan),
@@ -195,14 +196,16 @@ class ProgramLauncher(LocalLauncher):
                 raise InfrastructureError(f"{node}: {line.problem}")
             if line.record is not None:
                 yield Witnessed(node, line.t, line.record)
+            elif line.call is not None:
+                yield Called(node, line.call)
             elif life.process is None:
-                yield from self._begin(life)
+                yield from self._begin(life, line.url)
 
-    def _begin(self, life: _Life) -> Iterator[Happening]:
+    def _begin(self, life: _Life, url: str) -> Iterator[Happening]:
         """Start the program, now that its link is held."""
         node, output = life.plan.node, os.pipe2(os.O_CLOEXEC)
         try:
-            entry = msgspec.json.encode(self._entry(life.plan)).decode()
+            entry = msgspec.json.encode(self._entry(life.plan, url)).decode()
             command = [sys.executable, "-m", "edgebed.emulation.enter", entry]
             life.process = subprocess.Popen(  # noqa: S603 # every word is ours
                 command, stdin=subprocess.DEVNULL, stdout=output[1], stderr=output[1], start_new_session=True
@@ -218,7 +221,7 @@ class ProgramLauncher(LocalLauncher):
         self._hear(life.descriptors[1], lambda: self._hear_end(life))
         yield NodeStarted(node)
 
-    def _entry(self, plan: ProgramPlan) -> Entry:
+    def _entry(self, plan: ProgramPlan, url: str) -> Entry:
         values = placeholders(plan.rank, self.members)
         scratch = self.folder / "scratch" / plan.node
         scratch.mkdir(parents=True, exist_ok=True)
@@ -229,6 +232,7 @@ class ProgramLauncher(LocalLauncher):
             seed=self.plan.seed,
             incarnation=self.incarnations[plan.node],
             interface=INTERFACE,
+            url=url,
         )
         asked = {name: filled(value, values) for name, value in plan.environment.items()}
         return Entry(
@@ -386,7 +390,12 @@ class ProgramLauncher(LocalLauncher):
         for life in self.lives.values():
             self._order(life, Began(monotonic_s))
 
-    def _order(self, life: _Life, order: Began | HelperChange) -> None:
+    def open_barrier(self, node: str, barrier: str) -> None:
+        """Let a program go on that waits at a barrier."""
+        if node in self.lives:
+            self._order(self.lives[node], Opens(barrier))
+
+    def _order(self, life: _Life, order: Began | HelperChange | Opens) -> None:
         """Tell a witness something; one that is ending need not know."""
         assert life.witness.stdin is not None
         with suppress(OSError, ValueError):

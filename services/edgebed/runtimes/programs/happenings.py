@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from edgebed.core.records import Record
+from edgebed.emulation.orders import Call
 from edgebed.roles.events import Injected, NodeStarted, ProgramExited
 
 
@@ -22,4 +23,11 @@ class Witnessed(NamedTuple):
     record: Record
 
 
-Happening = NodeStarted | ProgramExited | Injected | Said | Witnessed
+class Called(NamedTuple):
+    """A node's program has called the address that its witness serves."""
+
+    node: str
+    call: Call
+
+
+Happening = NodeStarted | ProgramExited | Injected | Said | Witnessed | Called

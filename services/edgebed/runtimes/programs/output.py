@@ -115,6 +115,11 @@ class OutputReader:
         """The last line, if something was found in it: the output has ended, and so has that line."""
         return self.read(b"\n")
 
+    def told(self, measured: dict[str, float]) -> list[Line]:
+        """What was told elsewhere than in the output, as a line of it would have been, if there is room for it."""
+        admitted = self._admitted(measured)
+        return [Line(admitted)] if admitted else []
+
     def _add(self, part: bytes) -> None:
         self._line += part[: LINE_BYTES_MAX - len(self._line)]
 

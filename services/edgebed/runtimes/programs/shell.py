@@ -22,6 +22,7 @@ from edgebed.core.patience import threads_a_core
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.program import ProgramPlan, Ready
+from edgebed.emulation.orders import Call
 from edgebed.emulation.outside.lookout import Outside
 from edgebed.emulation.outside.looks import Sight
 from edgebed.journal.journal import JournalWriter
@@ -47,7 +48,8 @@ from edgebed.roles.events import (
 from edgebed.roles.programs.controller import ProgramController
 from edgebed.runtimes.live.control import Control
 from edgebed.runtimes.live.timers import Timers
-from edgebed.runtimes.programs.happenings import Happening, Said, Witnessed
+from edgebed.runtimes.programs.barriers import Barriers
+from edgebed.runtimes.programs.happenings import Called, Happening, Said, Witnessed
 from edgebed.runtimes.programs.output import KEPT_BYTES, Line, OutputLog, OutputReader
 from edgebed.runtimes.trial_shell import Probe, TrialShell
 from edgebed.runtimes.watch import SHOW_S, StatusFeed
@@ -86,6 +88,10 @@ class ProgramLauncher(Protocol):
         """Whether the port is open, or the file there, that shows that a program is ready."""
         ...
 
+    def open_barrier(self, node: str, barrier: str) -> None:
+        """Let a program go on that waits at a barrier. Never blocks."""
+        ...
+
     def poll_events(self) -> Iterator[Happening]:
         """What has happened since the last call; called when `fileno` is readable."""
         ...
@@ -112,7 +118,7 @@ class _NodeOutput:
 
     def __init__(self, node: ProgramPlan, plan: ProgramsPlan, path: Path, kept_bytes: int) -> None:
         of_node, ends = ("", node.node, node.device_class), plan.program.ends
-        self.measures = {each.name: each.pattern for each in plan.program.measures if each.of in of_node}
+        self.measures = {each.name: each.pattern for each in plan.program.measures_of(node)}
         self.awaited = {READY: node.ready.log} if node.ready.log is not None else {}
         if ends.kind == "log" and ends.of in of_node:
             self.awaited[ENDS] = ends.log
@@ -182,6 +188,7 @@ class ProgramShell(TrialShell):
             node.node: _NodeOutput(node, heart.plan, log_folder / f"{node.node}.log", kept_bytes)
             for node in heart.plan.nodes
         }
+        self.barriers = Barriers()
         self.has_begun = self.is_over = False
 
     def run(self) -> None:
@@ -256,7 +263,11 @@ class ProgramShell(TrialShell):
         if isinstance(event, Witnessed):
             self._witnessed(event)
             return
+        if isinstance(event, Called):
+            self._called(event.node, event.call)
+            return
         if isinstance(event, ProgramExited):
+            self.barriers.left(event.node)
             output = self.outputs[event.node]
             self._found(event.node, output.end())
             event = msgspec.structs.replace(event, said=output.last_line())
@@ -265,6 +276,14 @@ class ProgramShell(TrialShell):
         self._handle(event)
         if isinstance(event, NodeStarted) and event.node in self.launched:
             self._handle(Injected(self.launched.pop(event.node)))
+
+    def _called(self, node: str, call: Call) -> None:
+        """Take in what a program has told at its address, or let those go on that have waited for it."""
+        if not call.barrier:
+            self._found(node, self.outputs[node].reader.told(call.measured))
+            return
+        for each in self.barriers.came(node, call.barrier, call.nodes):
+            self.launcher.open_barrier(each, call.barrier)
 
     def _found(self, node: str, lines: list[Line]) -> None:
         """Journal what a program has measured; tell the heart what it waits for."""

@@ -13,8 +13,10 @@ MASTER_PORT = 29500
 """The port of torchrun's rendezvous, at the node of rank 0."""
 
 
-def environment(rank: int, members: Sequence[Member], *, seed: int, incarnation: int, interface: str) -> dict[str, str]:
-    """The variables for the node of that rank; `interface` is the one on the data network."""
+def environment(
+    rank: int, members: Sequence[Member], *, seed: int, incarnation: int, interface: str, url: str = ""
+) -> dict[str, str]:
+    """The variables for the node of that rank; `interface` is the one on the data network, `url` its own address."""
     own, world_size = members[rank], len(members)
     told: dict[str, object] = {
         "EDGEBED_NODE": own.node,
@@ -25,6 +27,7 @@ def environment(rank: int, members: Sequence[Member], *, seed: int, incarnation:
         "EDGEBED_INCARNATION": incarnation,
         "EDGEBED_SEED": seed,
         "EDGEBED_NODES": ",".join(f"{each.node}={each.address}" for each in members),
+        **({"EDGEBED_URL": url} if url else {}),
         "RANK": rank,
         "WORLD_SIZE": world_size,
         "LOCAL_RANK": 0,

@@ -209,7 +209,8 @@ class ProgramSection(Section):
     line of output, `{ log: 'Run finished', of: hub }`. `stop.time` ends it in any case."""
     measures: dict[MeasureName, ShownMeasure] = Field(default={})
     """Numbers that output tells, the headline first: for each name an expression with one group, `'loss=([-+.e0-9]+)'`;
-    `json`, the value of that name in lines that are JSON objects; or of some nodes alone, `{ log: ..., of: hub }`."""
+    `json`, the value of that name in lines that are JSON objects, or told at
+    `EDGEBED_URL`; or of some nodes alone, `{ log: ..., of: hub }`."""
     limits: LimitsSection = LimitsSection()
     """What its container may use beside its caps."""
 
