@@ -11,7 +11,7 @@ import psutil
 import pytest
 from waiting import until
 
-from edgebed.emulation.enter import NOT_ENTERED, NOT_EXECUTABLE, NOT_FOUND
+from edgebed.emulation.enter import NOT_ENTERED, NOT_EXECUTABLE, NOT_FOUND, SCRATCH
 
 pytestmark = pytest.mark.process  # it starts processes
 
@@ -89,6 +89,9 @@ def test_a_programs_files_are_its_working_directory_and_read_only(holder):
     assert (with_files["cwd"], with_files["wrote"]) == (str(holder.files), "Read-only file system")
     assert (without["cwd"], without["wrote"]) == (str(holder.scratch), "it")
     assert holder.run("./train.sh", files=str(holder.files)).stdout == "here"
+    assert holder.run("touch", f"{SCRATCH}/kept", files=str(holder.files)).returncode == 0
+    assert (holder.scratch / "kept").exists()
+    assert not Path(SCRATCH, "kept").exists(), "nobody else sees it there"
     (holder.files / "written").touch()  # whoever started it sees the folder as it was
 
 

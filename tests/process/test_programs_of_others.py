@@ -33,7 +33,7 @@ EXAMPLES = {
 PACKAGES = ("flwr", "torchft", "torch")
 KEPT = ("Expectations", "How the programs ended", "What was done to the nodes", "Did the conditions hold?",
         "Bytes between nodes", "Events")  # fmt: skip
-"""What of a run's report is on the page."""
+"""Sections of a run's report that are on the page."""
 
 
 @pytest.mark.campaign
@@ -53,25 +53,32 @@ def test_frameworks_of_others_under_a_cut_and_a_kill(tmp_path: Path) -> None:
 
     parts = []
     for name in ("flower", "torchft"):
-        run, part = ran(RECIPES / f"{name}.yaml", f"programs/{name}", "It comes with edgebed.", tmp_path)
-        parts.append(part)
+        run = ran(RECIPES / f"{name}.yaml", tmp_path)
+        parts.append(section(run, f"programs/{name}", "It comes with edgebed."))
         assert run.exit_code == 0, run.path
     for name, (source, place, beside) in EXAMPLES.items():
         scenario = shutil.copy2(PEERS / f"{name}.yaml", tmp_path)
         example, app = sources / source / place, tmp_path / "app"
         shutil.rmtree(app, ignore_errors=True)
+        app.mkdir()
         if example.is_dir():
-            shutil.copytree(example, app)
-        else:
-            app.mkdir()
-            shutil.copy2(example, app)
-        for each in beside:
+            shutil.copytree(example, app, dirs_exist_ok=True)
+        for each in (*beside, *([example] if example.is_file() else [])):
             shutil.copy2(each, app)
-        commit = ["git", "-C", str(sources / source), "log", "-1", "--format=, as of %h, %cs"]
-        found = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
-        what = f"The program is {place} of {SOURCES[source]}{found}."
-        settings = ("--set", f"program.env.PYTHONPATH={PEERS / 'digits'}")
-        parts.append(ran(Path(scenario), name, what, tmp_path, *settings)[1])
+        run = ran(Path(scenario), tmp_path, "--set", f"program.env.PYTHONPATH={PEERS / 'digits'}")
+        parts.append(section(run, name, origin(source, place, sources)))
+    PAGE.write_text(to_markdown(page(versions, parts)), encoding="utf-8")
+
+
+def origin(source: str, place: str, sources: Path) -> str:
+    """Where an example is from."""
+    commit = ["git", "-C", str(sources / source), "log", "-1", "--format=, as of %h, %cs"]
+    found = subprocess.run(commit, capture_output=True, text=True, check=False).stdout.strip()
+    return f"The program is {place} of {SOURCES[source]}{found}."
+
+
+def page(versions: str, parts: list[Section]) -> Page:
+    """What is written."""
     lead = [
         Paragraph(
             f"Written by scripts/campaign --only programs, from one run each in processes, on {os.cpu_count()} cores: "
@@ -80,18 +87,21 @@ def test_frameworks_of_others_under_a_cut_and_a_kill(tmp_path: Path) -> None:
         )
     ]
     heading = "What Flower and torchft did while a node was cut off and another one was killed"
-    page = Page(name="programs", title="Frameworks of others", heading=heading, lead=lead, parts=parts)
-    PAGE.write_text(to_markdown(page), encoding="utf-8")
+    return Page(name="programs", title="Frameworks of others", heading=heading, lead=lead, parts=parts)
 
 
-def ran(scenario: Path, name: str, what: str, folder: Path, *settings: str) -> tuple[Run, Section]:
-    """Run it to its end; return the run, and its part of the page."""
+def ran(scenario: Path, folder: Path, *settings: str) -> Run:
+    """Run it to its end, whatever comes of it."""
     command = WarmCommand(
         "run", str(scenario), "--runtime", "process", "--runs-dir", str(folder / "runs"), "--json", *settings
     )
     _, err = command.communicate()
     assert command.returncode in (0, 1), err
-    run = load("latest", runs_dir=folder / "runs")
+    return load("latest", runs_dir=folder / "runs")
+
+
+def section(run: Run, name: str, what: str) -> Section:
+    """What of a run's report is on the page."""
     report = programs_page(run)
     kept = [part for part in report.parts if isinstance(part, Section) and part.title in KEPT]
-    return run, Section(name, [Paragraph(f"{report.heading} {what}"), *report.lead[:2], *kept])
+    return Section(name, [Paragraph(f"{report.heading} {what}"), *report.lead[:2], *kept])

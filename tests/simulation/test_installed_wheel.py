@@ -144,6 +144,7 @@ def test_what_compose_and_readers_need_comes_with_it():
         "scenarios/hardy2017/paper.py", "dashboards/prometheus/rules/alerts.yml",
         "dashboards/grafana/dashboards/edgebed/run-overview.json",
     } <= names  # fmt: skip
+    assert {name for name in tracked() if name.startswith("scenarios/")} <= names
     assert names <= set(tracked()), "a wheel made here would have files that are not the repository's"
 
 

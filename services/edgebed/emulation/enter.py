@@ -25,6 +25,8 @@ from edgebed.core.linux import bind_mount, die_with_parent, enter_network_namesp
 NOT_ENTERED, NOT_EXECUTABLE, NOT_FOUND = 125, 126, 127
 """Exit codes of a program that did not begin."""
 HOSTS = "/etc/hosts"
+SCRATCH = "/run/edgebed-scratch"
+"""Where a program finds its folder for temporary files: a short path, since sockets take none of 108 bytes or more."""
 IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 """Signals that a program would inherit as ignored, which it does not expect."""
 
@@ -43,7 +45,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     files: str = ""
     """Folder that is its working directory, read-only; empty: none."""
     scratch: str
-    """Folder that is its working directory where there are no files."""
+    """Folder that is its working directory where there are no files; also mounted at `SCRATCH`."""
     argv: tuple[str, ...]
     environment: dict[str, str]
     """All of its environment; `PATH` is where its command is looked for."""
@@ -83,6 +85,8 @@ def _enter(entry: Entry) -> None:
         hosts.flush()
         Path(hosts.name).chmod(0o644)
         bind_mount(hosts.name, HOSTS)
+    Path(SCRATCH).mkdir(parents=True, exist_ok=True)
+    bind_mount(entry.scratch, SCRATCH)
     if entry.files:
         bind_mount(entry.files, entry.files, read_only=True)
     os.chdir(entry.files or entry.scratch)

@@ -33,7 +33,7 @@ from edgebed.core.planned.command import Member, filled, placeholders
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.program import ProgramPlan, Ready
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
-from edgebed.emulation.enter import Entry
+from edgebed.emulation.enter import SCRATCH, Entry
 from edgebed.emulation.local import LocalMechanisms
 from edgebed.emulation.means import mechanisms_of
 from edgebed.emulation.namespaces import Namespaces
@@ -243,7 +243,7 @@ class ProgramLauncher(LocalLauncher):
             files=self.files,
             scratch=str(scratch),
             argv=tuple(filled(word, values) for word in plan.run),
-            environment=own | {"PYTHONUNBUFFERED": "1", "TMPDIR": str(scratch)} | given | asked,
+            environment=own | {"PYTHONUNBUFFERED": "1", "TMPDIR": SCRATCH} | given | asked,
         )
 
     def _hear_output(self, life: _Life, reads: int = 1) -> Iterator[Happening]:
