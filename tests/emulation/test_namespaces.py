@@ -1,6 +1,7 @@
 """Nodes' networks in the process runtime: real namespaces on a real bridge, held by a process of its own."""
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pyroute2 import IPRoute
 from waiting import until
 
 from edgebed.core.errors import InfrastructureError
@@ -20,6 +22,7 @@ from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.namespaces import Namespaces, inside
 from edgebed.emulation.netlink import LinkReader
+from edgebed.emulation.tc import NUD_PERMANENT
 
 pytestmark = pytest.mark.process  # it starts processes and waits in wall-clock time
 
@@ -162,6 +165,53 @@ def test_any_nodes_link_is_changed_where_a_fault_asks_for_it(namespaces):
         assert readers[-1].queues() == (None, None)
 
     assert rates == [[2 * MBIT, 3 * MBIT], [5 * MBIT, 3 * MBIT], [None, 3 * MBIT]]
+
+
+def test_two_nodes_are_cut_off_from_each_other_and_from_nobody_else(namespaces):
+    """Nobody is told, each reads it back, and after the heal each knows the other as before."""
+    nodes = ["server", "edge-0", "edge-1"]
+    ends = {}
+    for node in nodes:
+        with inside(namespaces.homes[node].namespace):
+            ends[node] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        ends[node].bind((namespaces.homes[node].address, 5000))
+        ends[node].settimeout(0.2)
+
+    def reached() -> set[tuple[str, str]]:
+        found = set()
+        for source, target in itertools.permutations(nodes, 2):
+            ends[source].sendto(b"x", (namespaces.homes[target].address, 5000))
+            with contextlib.suppress(TimeoutError):
+                found.add((source, target) if ends[target].recv(1) else None)
+        return found
+
+    everybody = reached()
+    with contextlib.ExitStack() as stack:
+        readers = {node: stack.enter_context(reading(namespaces, node)) for node in nodes}
+        known = {node: known_to(namespaces, node) for node in nodes}
+        for number, peer in enumerate(("server", "edge-1")):
+            namespaces.inject(number, Injection(node="edge-0", action="cut", peer=peer))
+        assert done(namespaces, 0, 1) == {0: "", 1: ""}
+        barred = {node: len(readers[node].barred()) for node in nodes}
+        cut = reached()
+        namespaces.inject(2, Injection(node="edge-0", action="heal", peer="server"))
+        done(namespaces, 2)
+        after = reached()
+        assert known_to(namespaces, "server") == known["server"]
+    for end in ends.values():
+        end.close()
+
+    assert everybody == set(itertools.permutations(nodes, 2))
+    assert barred == {"server": 1, "edge-0": 2, "edge-1": 1}
+    assert cut == {("server", "edge-1"), ("edge-1", "server")}
+    assert after == everybody - {("edge-0", "edge-1"), ("edge-1", "edge-0")}
+
+
+def known_to(namespaces: Namespaces, node: str) -> set[tuple[str, str]]:
+    """The neighbours that a node knows for good, by their addresses and Ethernet's."""
+    with inside(namespaces.homes[node].namespace), IPRoute() as ip:
+        found = ip.get_neighbours(family=socket.AF_INET)
+    return {(each.get("NDA_DST"), each.get("NDA_LLADDR")) for each in found if each["state"] & NUD_PERMANENT}
 
 
 def test_what_the_kernel_refuses_is_answered_and_the_network_stays(namespaces):

@@ -233,3 +233,26 @@ def test_what_needs_a_cgroup_is_refused_where_there_is_none(tmp_path):
     with pytest.raises(ScenarioError, match="edge-0 is to run into its memory cap, which the kernel alone can hold"):
         run_quickly(scenario | {"stop": {"time": "2s"}}, emulation="model", runs_dir=tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_kernel_a_worker_is_cut_off_from_the_server_and_a_shard_from_no_neighbour(tmp_path):
+    """A worker's only way is its link; a shard has several."""
+    cut = {"cut": {"between": ["edge-0", "server"]}, "at": "1s", "for": "2s"}
+    settings = {"fleet": {"edge": {"count": 2, "waiting": "20ms"}}, "faults": [cut], "stop": {"time": "6s"}}
+    told = Told(run_quickly(SCENARIO | settings, emulation="model", runs_dir=tmp_path / "runs"), "auto")
+    (begun,), (over,) = (told.of("fault", action=action) for action in ("cut", "heal"))
+    during = {
+        worker: [each for each in told.of("update", worker=worker) if begun["t"] + 0.5 < each["t"] < over["asked_s"]]
+        for worker in ("edge-0", "edge-1")
+    }
+    layers = {"task": {"data": "digits", "model": "eight-layer", "batch_size": 10}, "method": "decoupled-greedy"}
+    layers |= {"fleet": {"edge": {"count": 2}}, "evaluation": {"every": "50 updates"}}
+    between = {"cut": {"between": ["edge-0", "edge-1"]}, "at": "1s"}
+
+    assert during["edge-0"] == []
+    assert during["edge-1"]
+    assert [each for each in told.of("update", worker="edge-0") if each["t"] > over["t"]]
+    with pytest.raises(
+        ScenarioError, match="edge-0 is to be cut off from edge-1 and not from others, which the kernel"
+    ):
+        run_quickly(SCENARIO | settings | layers | {"faults": [between]}, emulation="model", runs_dir=tmp_path / "none")

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import psutil
 import pytest
-from program_laws import SLEEP, TICKS, ProgramLaws
+from program_laws import PORT, SLEEP, TICKS, ProgramLaws, fault, gaps
 from program_trials import nodes, plan, python, run
 
 from edgebed.core import records
+from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.planned.program import OutputMeasure, Program
 from edgebed.core.process_names import own_process_name, process_name
 from edgebed.emulation.cgroups import PREFIX, remove_leftovers
@@ -48,6 +49,44 @@ class TestProgramsInProcesses(ProgramLaws):
     def nothing_is_left(self) -> None:
         """No process, and no cgroup."""
         assert own_left() == []
+
+
+def test_between_two_nothing_passes_and_a_third_reaches_both(tmp_path: Path) -> None:
+    """Nobody gets an error, and the next life of one of the two is cut off from the other as well."""
+    talk = f"""
+import os, socket, time
+me = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+me.bind(("", {PORT}))
+me.settimeout(0.05)
+own = os.environ["EDGEBED_NODE"]
+while True:
+    for other in ("home-0", "home-1", "home-2"):
+        me.sendto(own.encode(), (other, {PORT}))
+    try:
+        for _ in range(3):
+            print(f"tick={{me.recv(99).decode()}} {{time.monotonic()}}", flush=True)
+    except TimeoutError:
+        pass
+"""
+    between = [
+        FaultStep(after_s=after_s, injection=Injection(node="home-0", action=action, peer="home-1"))
+        for after_s, action in ((0.0, "cut"), (3.0, "heal"))
+    ]
+    faults = (
+        FaultPlan(name="between", node="home-0", trigger=Trigger(at_s=1.0), steps=tuple(between)),
+        fault("home-1", (0.0, "kill"), (0.3, "launch"), at_s=1.5),
+    )
+    trial = run(tmp_path, plan(nodes(*[python(talk)] * 3), faults=faults, stop_time_s=6.0))
+
+    assert gaps(trial, "home-0", "home-1") > 2.5
+    assert gaps(trial, "home-1", "home-0") > 2.5
+    assert gaps(trial, "home-0", "home-2") < 2.5
+    assert gaps(trial, "home-2", "home-0") < 2.5
+    assert "Error" not in trial.output("home-0") + trial.output("home-2")
+    assert {each.apart for each in trial.all(records.Link, "home-1")} == {(), ("home-0",)}
+    assert not any(each.differed for each in trial.all(records.Link))
+    assert not any(each.problem for each in trial.all(records.Fault))
+    assert own_left() == []
 
 
 def test_all_programs_start_anew_together(tmp_path: Path) -> None:

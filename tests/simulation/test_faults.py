@@ -194,6 +194,35 @@ def test_a_long_cut_loses_what_was_on_its_way_and_the_worker_joins_anew(simulate
     assert outcome.accounting.closes
 
 
+LAYERS = SCENARIO | {
+    "task": {"data": "digits", "model": "eight-layer", "width": 4, "batch_size": 32, "gradient_time": "600ms"},
+    "method": "decoupled-greedy",
+    "fleet": {"edge": {"count": 4}},
+    "stop": {"time": "9s"},
+}
+
+
+@pytest.mark.parametrize("cut_for_s", [0.5, DEAD_S + 1])
+@pytest.mark.parametrize("two", [("edge-1", "edge-2"), ("edge-3", "edge-2")])
+def test_between_two_shards_nothing_arrives_and_between_others_it_does(
+    simulate: Simulate, two: tuple[str, str], cut_for_s: float
+) -> None:
+    """After the heal whoever waits gets what was held up, and after a long cut, which loses it, the same again."""
+    fault = {"cut": {"between": list(two)}, "at": "1s", "for": f"{cut_for_s}s"}
+    outcome = simulate(LAYERS | {"faults": [fault]}, trace=True)
+    shards = {f"edge-{k}" for k in range(4)}
+    came = [(t, frozenset((node, got.sender))) for t, node, got in outcome.entries if isinstance(got, records.Received)]
+    between_s = [t for t, ends in came if ends == set(two)]
+    healed_s = 1.0 + cut_for_s
+
+    assert outcome.faults() == [(1.0, "cut"), (healed_s, "heal")]
+    assert not [t for t in between_s if 1.0 < t < healed_s]
+    assert [t for t in between_s if t <= 1.0]
+    assert [t for t in between_s if t >= healed_s]
+    assert [t for t, ends in came if 1.0 < t < healed_s and ends < shards and ends != set(two)]
+    assert outcome.ended.outcome == "completed"
+
+
 @pytest.mark.parametrize(
     ("point", "arrives"),
     [

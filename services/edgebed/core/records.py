@@ -352,11 +352,18 @@ class Fault(Record):
     trigger: str = ""
     """Trigger of the fault, e.g. `at 30s`, `after-push 12`."""
     change: str = ""
-    """Change of the link or cap, e.g. `uplink 1mbit`."""
+    """Change of the link or cap, e.g. `uplink 1mbit`; or between whom, e.g. `between home-1 and home-2`."""
+    peer: str = ""
+    """Node that it was cut off from, or reaches again; empty: from all."""
     problem: str = ""
     """Why it could not be done; empty if it was."""
     no_op: str = ""
     """Why there was nothing to do, e.g. the node had died already; empty if there was."""
+
+    @property
+    def is_between_two(self) -> bool:
+        """Whether the node still reached others: it was cut off from one alone, and that was not the server."""
+        return self.peer not in ("", "server")
 
 
 class Restored(Record):

@@ -20,6 +20,8 @@ class LinkState(LinkValues, frozen=True, kw_only=True):
 
     cut: bool = False
     """Whether nothing passes; the rest is what the link is when healed."""
+    apart: tuple[str, ...] = ()
+    """Nodes from and to which nothing passes."""
 
 
 class LinkSchedule:
@@ -67,11 +69,17 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
     """What faults have made of a link, whatever its plan says."""
 
     cut: bool = False
+    apart: tuple[str, ...] = ()
     change: LinkChange = LinkChange()
     """Changes that faults have made; whatever of them is None is as planned."""
 
     def after(self, injection: Injection) -> "Override":
         """Return the override after one more injection; one that does not concern links changes nothing."""
+        if injection.peer:
+            others = set(self.apart) - {injection.peer}
+            return msgspec.structs.replace(
+                self, apart=tuple(sorted(others | ({injection.peer} if injection.action == "cut" else set())))
+            )
         if injection.action in ("cut", "heal"):
             return msgspec.structs.replace(self, cut=injection.action == "cut")
         if injection.action != "link":
@@ -83,7 +91,7 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
 
     def on(self, planned: LinkState) -> LinkState:
         """Return what a link is that is planned to be so."""
-        return msgspec.structs.replace(changed(planned, self.change), cut=self.cut)
+        return msgspec.structs.replace(changed(planned, self.change), cut=self.cut, apart=self.apart)
 
 
 class EffectiveLink(LinkSchedule):

@@ -161,6 +161,7 @@ def check_mechanisms(plans: Iterable[Plan], runtime: Runtime, emulation: Emulati
                 f"takes {PORTS_MAX}. Take fewer workers, or --emulation model"
             )
         _check_caps_of_faults(plan, emulation)
+        _check_between(plan, runtime, emulation)
 
 
 def check_conditions(plans: Iterable[ProgramsPlan]) -> None:
@@ -192,6 +193,22 @@ def _check_caps_of_faults(plan: Plan, emulation: Emulation) -> None:
             f"{plan.trial}: fault {fault.name}: {needed}, which the kernel alone can hold, and it does not here: "
             f"{reason}. Run as root, with --runtime docker, or without this fault"
         )
+
+
+def _check_between(plan: Plan, runtime: Runtime, emulation: Emulation) -> None:
+    """Raise ScenarioError where a part of a node's link is to be cut, which the kernel alone can."""
+    between = [fault for fault in plan.faults if fault.steps[0].injection.peer]
+    if not between or place_of(runtime, emulation) != "model":
+        return
+    known = plan.neighbours()
+    for fault in between:
+        peer = fault.steps[0].injection.peer
+        if known[fault.node] != (peer,):
+            raise ScenarioError(
+                f"{plan.trial}: fault {fault.name}: {fault.node} is to be cut off from {peer} and not from "
+                "others, which the kernel alone can do, and it holds no links here. Run as root, with --runtime "
+                "docker or simulation, or cut its whole link"
+            )
 
 
 def why_no_namespaces() -> str:

@@ -25,13 +25,15 @@ IFB = "edgebed-down"
 
 TICK_NS = 64
 """The unit in which the kernel takes and gives a queue's times."""
+BARRED = "01:80:c2:00:00:01"
+"""Ethernet address of a neighbour that nothing is to reach: that of pauses (IEEE 802.3), which no bridge passes on."""
 UINT32_MAX = 2**32 - 1
 NETEM_UNITS: dict[Kind, float] = {"delay": 1e9 / TICK_NS, "packets": UINT32_MAX}
 """What netem counts for a second, and for all packets."""
 
 Payload = bytes
 _ERROR, _DONE = 2, 3
-_GET_LINK, _GET_ADDRESS, _GET_QDISC, _GET_FILTER = 18, 22, 38, 46
+_GET_LINK, _GET_ADDRESS, _GET_NEIGHBOUR, _GET_QDISC, _GET_FILTER = 18, 22, 30, 38, 46
 _REQUEST, _REQUEST_DUMP = 0x1, 0x301
 _ROOT, _INGRESS = 0xFFFF_FFFF, 0xFFFF_FFF1
 _INGRESS_HANDLE = 0xFFFF_0000
@@ -40,6 +42,7 @@ _ATTRIBUTE = struct.Struct("=HH")
 _TYPE_MASK = 0x3FFF  # the upper two bits are flags
 _LINK = struct.Struct("=BxHiII")
 _ADDRESS = struct.Struct("=BBBBI")
+_NEIGHBOUR = struct.Struct("=B3xi4x")
 _QDISC = struct.Struct("=B3xiIII")
 _TBF = struct.Struct("=8xI12xII4x")  # of tc_tbf_qopt: rate in bytes a second, limit, buffer in ticks
 _NETEM = struct.Struct("=6I")
@@ -54,6 +57,7 @@ _UINT32 = struct.Struct("=I")
 _MIRRED = struct.Struct("=24xI")  # of tc_mirred: the interface it leads to
 _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_STATS64 = 3, 4, 5, 23
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_NDA_DESTINATION, _NDA_ETHERNET = 1, 2
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
 _U32_ACTIONS, _ACTION_KIND, _ACTION_OPTIONS, _MIRRED_PARMS = 7, 1, 2, 2
 _STATS_BASIC, _STATS_QUEUE, _STATS_PACKETS = 1, 3, 8
@@ -191,6 +195,16 @@ class LinkReader(Netlink):
             return uplink, None
         ifb = next((index for index, each in self.interfaces().items() if each.name == IFB), None)
         return uplink, stack(qdiscs, ifb) if ifb is not None and self._leads_to(ifb) else None
+
+    def barred(self) -> set[str]:
+        """Addresses of the neighbours that nothing reaches from here. Raises OSError and BadAnswerError."""
+        found = set()
+        for payload in self.dump(_GET_NEIGHBOUR, _NEIGHBOUR.pack(socket.AF_INET, self.index)):
+            _, index = unpack(_NEIGHBOUR, payload)
+            known = attributes(payload[_NEIGHBOUR.size :])
+            if index == self.index and known.get(_NDA_ETHERNET) == bytes.fromhex(BARRED.replace(":", "")):
+                found.add(str(ipaddress.ip_address(known.get(_NDA_DESTINATION, b""))))
+        return found
 
     def mtu_now(self) -> int:
         """Bytes of the largest packet that the interface takes now, without Ethernet's header."""

@@ -61,6 +61,8 @@ class HelperChange(msgspec.Struct, frozen=True):
     change: Injection
     number: int
     """Number that the answer is to carry."""
+    addresses: dict[str, str] = {}
+    """Addresses of the nodes that it names, where whoever holds the link does not know them."""
 
 
 class Watched(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -94,6 +96,7 @@ class HelperCommand(msgspec.Struct, frozen=True):
     number: int = 0
     pid: int = 0
     ended: bool = False
+    addresses: dict[str, str] = {}
     opens: str = ""
 
 

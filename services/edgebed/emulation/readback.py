@@ -17,6 +17,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.framing import MTU, burst_bytes
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import IMPAIRMENTS, Impairments, impairments_of, is_impaired
+from edgebed.core.quantities import count_text, first_text
 from edgebed.emulation.conditions import EffectiveLink, LinkSchedule, LinkState, Override
 from edgebed.emulation.netlink import TICK_NS, LinkReader, Queue
 
@@ -24,6 +25,7 @@ POLL_S = 0.02
 PATIENCE_S = 30.0  # whoever sets links may have hundreds to set
 TOLERANCE_S = 1.0  # a change may come so much too early or too late before it counts as missing
 FIRST_HELD_S = 5.0  # whoever holds a link may have to be started first, where nobody was to change it
+APART_MAX, NAMED_MAX = 50, 3  # nodes that it is cut off from which a record, and a sentence, names
 SELDOM_S = 10.0  # a link that changes all the time is journaled no more often, and neither is one that differs
 
 Mechanism = Literal["none", "tc", "model"]
@@ -74,8 +76,8 @@ class LinkMeter:
 
     def inject(self, time_s: float, injection: Injection) -> None:
         """Note a fault done to a link, `time_s` after training began; the link may be the other end's."""
-        if injection.node == self.node:
-            self.effective.inject(time_s, injection)
+        if own := injection.at(self.node):
+            self.effective.inject(time_s, own)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
         """Yield a record if there is something to journal; times in seconds of the trial."""
@@ -99,19 +101,31 @@ class LinkMeter:
         """Return what is held, beside the one of `others` that it is, or else what is asked."""
         try:
             (up, down), mtu = self.reader.queues(), self.reader.mtu_now()
+            barred = len(self.reader.barred()) if self.is_parted else 0
         except (OSError, ValueError) as error:
             return self._record(asked, None, None, f"link: the kernel cannot be asked: {error}")
         if mtu != self.reader.mtu:
             problem = f"MTU: the interface takes packets of {mtu:,} bytes, at first of {self.reader.mtu:,}"
-            return self._record(asked, up, down, "; ".join(filter(None, (self._deviation(asked, up, down), problem))))
+            found = self._deviation(asked, up, down, barred)
+            return self._record(asked, up, down, "; ".join(filter(None, (found, problem))))
         rates = up.rate_bit_s if up else None, down.rate_bit_s if down else None
         for each in (asked, *others.get(rates, ())):
-            if not self._deviation(each, up, down):
+            if not self._deviation(each, up, down, barred):
                 return self._record(each, up, down, "")
-        return self._record(asked, up, down, self._deviation(asked, up, down))
+        return self._record(asked, up, down, self._deviation(asked, up, down, barred))
 
-    def _deviation(self, asked: LinkState, up: Queue | None, down: Queue | None) -> str:
-        return deviation(asked, up, down, netem=self.delay == "netem", mtu=self.reader.mtu)
+    def _deviation(self, asked: LinkState, up: Queue | None, down: Queue | None, barred: int) -> str:
+        found = deviation(asked, up, down, netem=self.delay == "netem", mtu=self.reader.mtu)
+        if barred != len(asked.apart):
+            wanted = first_text(asked.apart, NAMED_MAX) or "none"
+            between = f"between two: the kernel bars the way to {count_text(barred, 'node')}, asked {wanted}"
+            return "; ".join(filter(None, (found, between)))
+        return found
+
+    @property
+    def is_parted(self) -> bool:
+        """Whether the node was ever to be cut off from single others."""
+        return any(each.apart for each in self.effective.overrides)
 
     def _record(self, asked: LinkState, up: Queue | None, down: Queue | None, problem: str) -> records.Link:
         return records.Link(
@@ -126,6 +140,7 @@ class LinkMeter:
             downlink_burst=down.burst_bytes if down else None,
             **impairments_of(asked),
             cut=asked.cut,
+            apart=asked.apart[:APART_MAX],
             mtu=None if self.reader.mtu == MTU else self.reader.mtu,
             problem=problem,
         )
@@ -143,8 +158,8 @@ class StatedLink:
 
     def inject(self, time_s: float, injection: Injection) -> None:
         """Note a fault done to a link, `time_s` after training began; the link may be the other end's."""
-        if injection.node == self.node:
-            self.effective.inject(time_s, injection)
+        if own := injection.at(self.node):
+            self.effective.inject(time_s, own)
 
     def read(self, now: float, began_s: float | None) -> Iterator[records.Link]:
         """Yield a record if there is something to journal; times in seconds of the trial."""
@@ -162,6 +177,7 @@ class StatedLink:
             downlink_held=None if asked.cut else asked.downlink_bit_s,
             **impairments_of(asked),
             cut=asked.cut,
+            apart=asked.apart[:APART_MAX],
         )
 
 
@@ -179,7 +195,7 @@ class ChangedLink:
 
     def inject(self, time_s: float, injection: Injection) -> None:
         """Note a fault done to a link, `time_s` after training began; the link may be the other end's."""
-        if injection.node != self.node:
+        if injection.at(self.node) is None:
             return
         self.looks_s = min(self.looks_s, time_s + self.after_s)
         self.meter = self.meter or self.make()

@@ -44,6 +44,8 @@ class Shaping:
         self.make = make
         self.courses: dict[str, EffectiveLink] = {}
         self.shapers: dict[str, Shaper] = {}
+        self.addresses: dict[str, str] = {}
+        """Addresses of nodes by their names, as far as they are needed."""
         self.next_s: dict[str, float] = {}
         """Times of the links' next changes, in seconds of the controller's monotonic clock; only of links that ever
         change."""
@@ -90,19 +92,28 @@ class Shaping:
                 del self.next_s[name]
 
     def inject(self, injection: Injection) -> None:
-        """Change a node's link now. Raises InfrastructureError where the kernel refuses it: then it is as before."""
-        if injection.node not in self.courses:
+        """Change a node's link now, or both that it is about, of those held here.
+
+        Raises InfrastructureError where the kernel refuses it: then a link is as before.
+        """
+        ends = [own for name in self.courses if (own := injection.at(name))]
+        if not ends:
             raise InfrastructureError(f"{injection.node} has no link to the data network")
+        for own in ends:
+            self._inject(own)
+
+    def _inject(self, injection: Injection) -> None:
         time_s = self._now_s() - self.began_s
         effective = self.courses[injection.node]
         before = effective.overrides[-1]
         effective.inject(time_s, injection)
+        hold = self._bar if injection.peer else self._hold
         try:
-            self._hold(injection.node, time_s)
+            hold(injection.node, time_s)
         except InfrastructureError:
             effective.take_back(before)  # else every later change would be refused with it
             with suppress(InfrastructureError):
-                self._hold(injection.node, time_s)
+                hold(injection.node, time_s)
             raise
 
     def close(self, name: str) -> None:
@@ -117,6 +128,7 @@ class Shaping:
             self.follow(told.clock)
         if told.began is not None:
             self.began(told.began)
+        self.addresses.update(told.addresses)
         if told.change is None:
             return None
         try:
@@ -131,6 +143,12 @@ class Shaping:
 
     def _hold(self, name: str, time_s: float) -> None:
         self._shaper(name).apply(self.courses[name].at(time_s))
+
+    def _bar(self, name: str, time_s: float) -> None:
+        apart = self.courses[name].at(time_s).apart
+        if unknown := [each for each in apart if each not in self.addresses]:
+            raise InfrastructureError(f"{', '.join(unknown)} has no address yet")
+        self._shaper(name).bar([self.addresses[each] for each in apart])
 
     def _shaper(self, name: str) -> Shaper:
         if name not in self.shapers:

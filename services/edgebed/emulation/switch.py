@@ -37,7 +37,7 @@ from edgebed.emulation.conditions import LinkState
 from edgebed.emulation.namespaces import PORTS_MAX, Home, NamespacesReply, NamespacesRequest
 from edgebed.emulation.orders import HelperReply, Lines
 from edgebed.emulation.shaping import Shaping
-from edgebed.emulation.tc import LACKING, Features, Shaper, probe_here
+from edgebed.emulation.tc import LACKING, NUD_PERMANENT, Features, Shaper, probe_here
 from edgebed.wire.shared_links import links_of
 
 INTERFACE = "data"
@@ -46,7 +46,7 @@ LOOPBACK = 1
 """Index of lo, the first interface of every namespace."""
 PREFIX_LENGTH = 16
 ENOUGH_BIT_S = 10_000_000
-_NUD_NOARP, _NUD_PERMANENT = 0x40, 0x80  # in a bridge's table: never forgotten; in a node's: never asked for
+_NUD_NOARP = 0x40  # in a bridge's table: never forgotten
 _NO_IPV6 = [Path(f"/proc/sys/net/ipv6/conf/{which}/disable_ipv6") for which in ("all", "default")]
 
 
@@ -158,6 +158,7 @@ def _serve() -> None:
     wanted = msgspec.json.decode(lines.read(math.inf) or b"", type=NamespacesRequest)
     for node, link in links_of(wanted.links).items():
         namespace = switch.add(node)
+        shaping.addresses[node] = namespace.address
         changeable = node in wanted.changeable
         shaping.add(node, link, changeable=changeable)
         if not (link.changes or changeable):
@@ -199,7 +200,7 @@ def _path(descriptor: int) -> str:
 
 def _introduce(one: Namespace, other: Namespace) -> None:
     """Tell `one` where `other` is."""
-    one.ip.neigh("add", dst=other.address, lladdr=other.ethernet, ifindex=one.index, state=_NUD_PERMANENT)
+    one.ip.neigh("add", dst=other.address, lladdr=other.ethernet, ifindex=one.index, state=NUD_PERMANENT)
 
 
 @contextlib.contextmanager

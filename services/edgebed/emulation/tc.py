@@ -9,7 +9,9 @@ a single small message takes as long as its bytes. Where the kernel has netem, i
 the token bucket, and what has been on its way waits for that in a queue below the netem, which counts bytes: netem's
 own counts packets, and would lose the many small ones that acknowledge a fast downlink.
 
-A link that is cut has a black hole in the place of all this, in each direction: what waits is lost.
+A link that is cut has a black hole in the place of all this, in each direction: what waits is lost. Two nodes that are
+cut off from each other have a permanent neighbour each in the other's place, with an Ethernet address that no bridge
+passes on: what they send each other is lost behind their own links, and nobody hears of it.
 
 All queues of edgebed's carry handles of its own. What somebody else has put onto the interface is never replaced.
 Needs NET_ADMIN in the network namespace.
@@ -19,8 +21,9 @@ import errno
 import functools
 import math
 import os
+import socket
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -32,7 +35,7 @@ from edgebed.core.framing import MTU, burst_bytes, queue_bytes
 from edgebed.core.linux import enter_new_network_namespace, in_own_thread
 from edgebed.core.planned.link import IMPAIRMENTS, asked, is_impaired
 from edgebed.emulation.conditions import LinkState
-from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, IFB, NETEM_UNITS, TICK_NS, UINT32_MAX
+from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, BARRED, IFB, NETEM_UNITS, TICK_NS, UINT32_MAX
 
 RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
 MTU_MAX = 1586
@@ -40,6 +43,8 @@ MTU_MAX = 1586
 LACKING = (errno.ENOENT, errno.EOPNOTSUPP)
 """Numbers of the kernel's errors where it lacks a kind of queue, filter, action or interface."""
 _HANDLES = {"tbf": 0xEDB1_0000, "netem": 0xEDB2_0000, "blackhole": 0xEDB3_0000, "bfifo": 0xEDB4_0000}
+NUD_PERMANENT = 0x80
+"""State of a neighbour that is never asked for, in the kernel's table."""
 _ETHERNET = 1  # how tbf counts bytes: with Ethernet's headers
 _ALL_PROTOCOLS = 3
 _NETEM_PACKETS = (
@@ -104,6 +109,8 @@ class Shaper:
             self.ifb = _index(ip, IFB)
             self.is_led = False
             """Whether what arrives certainly passes the ifb."""
+            self.known: dict[str, str] = {}
+            """Ethernet addresses that permanent neighbours had before they were barred, by their addresses."""
             self.held: dict[int, tuple[str, ...]] = {}
             """Kinds of edgebed's own queues on an interface, from the root downwards."""
             self._look()
@@ -127,6 +134,24 @@ class Shaper:
                 _remove(self.ip, self.index, _INGRESS, _INGRESS_HANDLE)
                 self._hold(self.ifb, ())
                 self.is_led = False
+
+    def bar(self, addresses: Collection[str]) -> None:
+        """Let nothing reach these addresses, and let all others be reached that were barred before."""
+        with _explained(self.interface):
+            for each in self.ip.get_neighbours(family=socket.AF_INET, ifindex=self.index):
+                address, ethernet, state = each.get("NDA_DST"), each.get("NDA_LLADDR"), each["state"]
+                if ethernet == BARRED and address not in addresses:
+                    if known := self.known.pop(address, ""):
+                        self._neighbour("replace", address, known)
+                    else:
+                        self._neighbour("del", address, BARRED)
+                elif ethernet != BARRED and address in addresses and state & NUD_PERMANENT:
+                    self.known[address] = ethernet
+            for address in addresses:
+                self._neighbour("replace", address, BARRED)
+
+    def _neighbour(self, command: str, address: str, ethernet: str) -> None:
+        self.ip.neigh(command, dst=address, lladdr=ethernet, ifindex=self.index, state=NUD_PERMANENT)
 
     def _look(self) -> None:
         """Learn what is there; raise InfrastructureError if anything but the kernel's defaults and edgebed's own is."""

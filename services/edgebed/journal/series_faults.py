@@ -87,7 +87,7 @@ class Faults(Fold):
         done = TimedFault(self.timeline.since_began(t), record, self.timeline.since_began(record.asked_s))
         self.found.append(done)
         place, node = len(self.found) - 1, record.target
-        if not done.was_done:
+        if not done.was_done or record.is_between_two:
             return
         if record.action in BRINGS_BACK:
             self.awaited[node] = self.last[node] = place

@@ -1,13 +1,14 @@
-"""Warnings about a plan's faults, before anything starts."""
+"""Warnings about a plan's faults, before anything starts, and what cannot be: a fault between nodes that never talk."""
 
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 from edgebed.core.actions import ACTIONS, BRINGS_BACK, ENDS_LIFE, FREEZES, TAKES_AWAY
+from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Plan, TrainingPlan
 from edgebed.core.planned.fault import FaultPlan, FaultStep
-from edgebed.core.quantities import all_text, count_text
+from edgebed.core.quantities import all_text, count_text, first_text
 from edgebed.core.runtimes import Emulation, Runtime
 from edgebed.core.units import format_duration
 from edgebed.emulation.means import lacks_caps
@@ -20,6 +21,16 @@ def fault_warnings(plan: TrainingPlan) -> Iterator[str]:
     yield from _workers_gone(plan)
     yield from _before_checkpoint(plan)
     yield from _taken_for_dead(plan)
+
+
+def check_between(plan: TrainingPlan, name: str) -> None:
+    """Raise ScenarioError where none of those that an entry called `name` has a fault between ever talk."""
+    steps = [step.injection for fault in plan.faults if fault.name == name for step in fault.steps]
+    pairs, known = [(step.node, step.peer) for step in steps if step.peer], plan.neighbours()
+    if pairs and not any(peer in known[node] for node, peer in pairs):
+        node, peer = pairs[0]
+        talks = f"{node} talks with {first_text(known[node], 5)} alone, {peer} with {first_text(known[peer], 5)} alone"
+        raise ScenarioError(f"{node} and {peer} send each other nothing: {talks}. Name two that talk")
 
 
 def fault_mechanism_warnings(plan: TrainingPlan, runtime: Runtime, emulation: Emulation) -> Iterator[str]:

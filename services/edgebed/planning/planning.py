@@ -42,6 +42,7 @@ from edgebed.learning.objectives.registry import objective_of, objective_of_task
 from edgebed.planning.by_client import ClientParts, client_parts
 from edgebed.planning.deadlines import with_deadlines
 from edgebed.planning.division import Division, divide, hold_out, used_of
+from edgebed.planning.fault_warnings import check_between
 from edgebed.planning.layer_costs import counted, measured
 from edgebed.planning.node_plans import NodePlanning
 from edgebed.planning.partition import LayerPartition
@@ -53,7 +54,7 @@ from edgebed.roles.part_trials import try_parts
 from edgebed.scenario.choices import HeldOut
 from edgebed.scenario.devices.caps import class_nodes
 from edgebed.scenario.faults.custom import OwnKind
-from edgebed.scenario.faults.registry import plan_faults
+from edgebed.scenario.faults.registry import name_of, plan_faults
 from edgebed.scenario.parts import write_part
 from edgebed.scenario.schema import MODEL_SIZES, Scenario, TaskSection, TrialSection
 from edgebed.wire.tensors import MAX_BYTES
@@ -196,6 +197,9 @@ class _Planner:
             hosts=host_plans(trial.hosts),
             is_profiled=trial.sharding is not None and trial.sharding.profile is not None,
         )
+        for k, entry in enumerate(trial.faults):
+            with self._locating(name, f"faults.{k}.{entry.kind}"):
+                check_between(plan, name_of(entry, k))
         step_s = sharding.partition.step_s if sharding else 0.0
         return PlannedTraining(
             plan=with_deadlines(plan, trial.deadlines, step_s),

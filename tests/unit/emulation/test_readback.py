@@ -33,10 +33,15 @@ class Kernel:
     error: Exception | None = field(default=None)
     now: int | None = None
     """The MTU by now, if it was changed."""
+    apart: set[str] = field(default_factory=set)
 
     def mtu_now(self) -> int:
         """The interface's."""
         return self.now or self.mtu
+
+    def barred(self) -> set[str]:
+        """Neighbours that nothing reaches."""
+        return self.apart
 
     def queues(self) -> tuple[Queue | None, Queue | None]:
         """In both directions."""
@@ -192,6 +197,20 @@ def test_what_a_fault_does_to_a_link_is_what_is_asked_of_it():
     assert left.problem == (
         "uplink: the kernel drops everything, asked 5mbit; downlink: the kernel drops everything, asked no limit"
     )
+
+
+def test_a_cut_between_two_that_somebody_undoes_is_found():
+    """At the far end as well, which reads its own side of it."""
+    kernel = Kernel(apart={"10.0.0.1"})
+    meter = LinkMeter("edge-0", EffectiveLink(LinkPlan()), kernel, "")
+    meter.inject(1.0, Injection(node="edge-1", action="cut", peer="edge-0"))
+    (held,) = meter.read(5.0, 0.0)
+    kernel.apart = set()
+    assert list(meter.read(6.0, 0.0)) == []
+    (undone,) = meter.read(7.0, 0.0)
+
+    assert (held.apart, held.problem) == (("edge-1",), "")
+    assert undone.problem == "between two: the kernel bars the way to 0 nodes, asked edge-1"
 
 
 def test_a_node_in_its_second_life_waits_for_what_was_done_to_its_first():

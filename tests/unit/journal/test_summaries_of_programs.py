@@ -216,6 +216,28 @@ def test_each_condition_that_did_not_hold_degrades(tmp_path, line, reason):
     assert any(text.startswith(reason) for text in fidelity.reasons), fidelity.reasons
 
 
+@pytest.mark.parametrize(
+    ("told", "passed"),
+    [
+        ([(6.2, 900), (8.0, 5_000), (9.5, 5_900)], ""),  # what was under way, once, and what came after the heal
+        ([(6.2, 900), (8.0, 5_000), (8.8, 5_700)], "700 B"),
+    ],
+)
+def test_what_reaches_a_node_that_is_cut_off_from_another_is_found(tmp_path, told, passed):
+    """By their connections' own account; who was cut off from one alone was never away."""
+    cut, heal = (
+        (t, "controller", records.Fault(name="cut-1", action=action, target="home-0", peer="hub-0", asked_s=t))
+        for t, action in ((6.0, "cut"), (9.0, "heal"))
+    )
+    lines = [joined(t, size, 0.1) for t, size in told]
+    (path := tmp_path / "again").mkdir()
+    series, fidelity = series_of(path, *BEGIN, cut, *lines, heal, *END), verdict_of(tmp_path, cut, *lines, heal)
+    found = [text for text in fidelity.reasons if text.startswith("faults: the way between home-0 and hub-0 was cut")]
+
+    assert [passed in text for text in found] == ([True] if passed else [])
+    assert [each.away_s for each in series.faults] == [None, None]
+
+
 def test_a_death_that_follows_from_a_planned_one_is_none_that_nobody_asked_for(tmp_path):
     """As a ring ends of which one is killed."""
     plan = plan_of(faults=(KILL,))

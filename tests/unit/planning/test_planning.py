@@ -15,6 +15,7 @@ from edgebed.planning.planning import plan_trials
 from edgebed.planning.warnings import HostCapacity
 from edgebed.reports.plan.described import as_dict
 from edgebed.reports.plan.description import describe_plan
+from edgebed.reports.plan.faults import fault_grid, fault_rows
 from edgebed.reports.plan.page import labels_text
 
 FLEET = """\
@@ -329,3 +330,29 @@ def test_the_text_names_every_node_and_the_dict_is_json(plan):
 def test_labels_are_written_as_ranges(counts, text):
     """Only those that occur."""
     assert text == labels_text(counts)
+
+
+BETWEEN = FLEET + "faults: [{ cut: { between: [slow, server] }, at: 1s, for: 2s, every: 5s }]\n"
+
+
+def test_what_is_cut_between_two_is_told_in_a_row(plan):
+    """However many there are on each side, and at however many moments."""
+    (planned,) = plan(text=BETWEEN)
+    (row,) = fault_grid(list(fault_rows(planned.plan))).rows
+
+    assert row[1:] == (
+        "at 1s, then every 5s: 6 times, the last at 26s", "cut, heal after 2s", "between slow-0..1 and server",
+    )  # fmt: skip
+    assert {node.node for node in planned.plan.nodes if getattr(node, "changeable", False)} == {
+        "slow-0", "slow-1", "server",
+    }  # fmt: skip
+
+
+def test_nothing_can_be_cut_between_nodes_that_never_talk(refusals):
+    """With who talks with whom."""
+    (problem,) = refusals(text=BETWEEN.replace("server]", "fast-0]"))
+
+    assert problem.endswith(
+        "slow-0 and fast-0 send each other nothing: slow-0 talks with server alone, fast-0 with server alone. Name two "
+        "that talk"
+    )

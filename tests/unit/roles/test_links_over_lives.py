@@ -6,6 +6,7 @@ outlives it, as network namespaces of processes do, or each life a new one, as c
 
 from typing import NamedTuple
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 from staged_world import World, fault, inject
@@ -21,6 +22,9 @@ KINDS = {
     "cut": [inject(NODE, "cut")],
     "heal": [inject(NODE, "heal")],
     "cut for": [inject(NODE, "cut"), inject(NODE, "heal", 1.0)],
+    "cut between": [inject(NODE, "cut", peer=OTHER_END)],
+    "cut between for": [inject(NODE, "cut", peer=OTHER_END), inject(NODE, "heal", 1.0, peer=OTHER_END)],
+    "heal between": [inject(NODE, "heal", peer=OTHER_END)],
     "link": [inject(NODE, "link", change=LATE)],
     "link for": [inject(NODE, "link", change=SLOW), inject(NODE, "link", 1.0)],
     "cpus for": [inject(NODE, "cpus", cpus=0.5), inject(NODE, "cpus", 1.0)],
@@ -46,12 +50,15 @@ class Street(World):
 
     def __init__(self, plan):
         self.outliving, self.of_this_life, self.heard = Asked(), Asked(), Asked()
+        self.far_outliving, self.far_of_this_life = Asked(), Asked()
+        """The other end's own link."""
         super().__init__(plan)
 
     def live(self, name):
         """Begin a life, at a new place in one of the runtimes."""
         self.of_this_life = Asked() if name == NODE else self.of_this_life
-        self.heard = Asked() if name == OTHER_END else self.heard
+        if name == OTHER_END:
+            self.heard = self.far_of_this_life = Asked()
         super().live(name)
 
     def inject(self, effect):
@@ -59,6 +66,10 @@ class Street(World):
         if effect.injection.node == NODE:
             self.outliving, self.of_this_life = (
                 each.after(effect.injection) for each in (self.outliving, self.of_this_life)
+            )
+        if far := effect.injection.at(OTHER_END):
+            self.far_outliving, self.far_of_this_life = (
+                each.after(far) for each in (self.far_outliving, self.far_of_this_life)
             )
         super().inject(effect)
 
@@ -76,7 +87,7 @@ def faults_of(drawn):
     made = []
     for k, (kind, at_s, lasts_s) in enumerate(drawn):
         first, *rest = KINDS[kind]
-        last = [inject(step.injection.node, step.injection.action, lasts_s + k / 1000) for step in rest]
+        last = [msgspec.structs.replace(step, after_s=lasts_s + k / 1000) for step in rest]
         made.append(fault(first.injection.node, first, *last, name=f"fault-{k}", at_s=at_s + k / 100))
     return tuple(made)
 
@@ -88,12 +99,13 @@ def asked_by(faults):
         for each in faults
         for is_own, step in zip((True, False), each.steps, strict=False)
     ]
-    holders, asked = set(), Asked()
+    held, asked = {"": set(), OTHER_END: set()}, Asked()
     for _, name, is_own, injection in sorted(steps, key=lambda each: each[0]):
+        holders = held[injection.peer]
         if injection.action == "cut":
             holders.add(name)
         elif injection.action == "heal":
-            holders = set() if is_own else holders - {name}
+            holders &= set() if is_own else holders - {name}
         if injection.action != "heal" or not holders:
             asked = asked.after(injection)
     return asked
@@ -109,6 +121,8 @@ def test_a_link_and_a_cap_are_what_the_faults_come_to(make_plan, drawn):
     assert world.state(NODE) == "running"
     assert world.outliving == world.of_this_life == asked
     assert world.heard.link == asked.link
+    is_apart = (NODE,) if asked.link.apart else ()
+    assert world.far_outliving.link.apart == world.far_of_this_life.link.apart == is_apart
 
 
 def test_a_cut_that_ends_while_its_node_is_dead_has_ended_for_its_next_life(make_plan):

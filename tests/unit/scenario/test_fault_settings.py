@@ -202,6 +202,7 @@ def test_the_text_and_the_json_of_a_plan_have_the_faults(load):
         "when": "at 1s",
         "what": "kill",
         "nodes": ["hub-0"],
+        "peers": [],
         "expected": None,
         "every_s": None,
     } in rows

@@ -23,6 +23,14 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
     """`link`: the change, whatever the plan says; None: back to the plan."""
     cpus: PositiveAmount | None = None
     """`cpus`: the new cap in cores; None: back to the plan's."""
+    peer: str = ""
+    """`cut` and `heal`: the only node that it is cut off from, or reaches again; empty: all."""
+
+    def at(self, node: str) -> "Injection | None":
+        """Return what it is to a node's own link; None where it is nothing to it. Between two it is so to both."""
+        if node == self.peer:
+            return msgspec.structs.replace(self, node=node, peer=self.node)
+        return self if node == self.node else None
 
 
 class AtMeasure(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,5 +99,5 @@ class PointTrigger(msgspec.Struct, frozen=True, kw_only=True):
 
 def nodes_with_changed_links(faults: Iterable[FaultPlan]) -> set[str]:
     """Nodes whose links faults cut, heal or change."""
-    injections = (step.injection for fault in faults for step in fault.steps)
-    return {injection.node for injection in injections if injection.action in LINK_ACTIONS}
+    injections = (step.injection for fault in faults for step in fault.steps if step.injection.action in LINK_ACTIONS)
+    return {name for injection in injections for name in (injection.node, injection.peer) if name}

@@ -113,6 +113,8 @@ class Link(Record):
     loss: Share = 0.0
     cut: bool = False
     """Whether nothing is to pass, in either direction."""
+    apart: tuple[str, ...] = ()
+    """Nodes from and to which nothing is to pass, the first 50 of them."""
     mtu: Count | None = None
     """The MTU of the node's interface, where it is none of an Ethernet (1500), as on an overlay network."""
     problem: str = ""

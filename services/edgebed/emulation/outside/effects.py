@@ -33,6 +33,8 @@ class Effects:
     def done(self, fault: Fault, epoch_s: float, now: float) -> None:
         """Note what was done to the node by `now`; `epoch_s` is the trial's launch, on the monotonic clock."""
         action = fault.action
+        if fault.peer:  # of its link's bytes it is not seen for whom they are
+            return
         ended: Iterable[Action] = FREEZES if action in ENDS_FREEZE else ACTIONS[action].undoes
         for each in ended:
             self._close(each, min(now, epoch_s + fault.asked_s))

@@ -1,7 +1,9 @@
 """What programs of the user's told and did, from a journal's records; empty where edgebed's own nodes train."""
 
 import dataclasses
+import math
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,6 +24,9 @@ class Told(NamedTuple):
     """Shape (n,)."""
 
 
+SETTLES_S = 0.5
+"""Seconds after a cut in which what came before it may still be acknowledged."""
+NO_CONNECTIONS = records.Connections(peer="", count=0, acked_bytes=0, received_bytes=0)
 NOTHING = Told(np.zeros(0), np.zeros(0))
 
 
@@ -40,6 +45,8 @@ class ProgramSeries:
     connections: dict[tuple[str, str], records.Connections] = dataclasses.field(default_factory=dict)
     """What each node sent to each other one, and had from it, over TCP, by its own account: (node, other) -> all lives
     together."""
+    passed: dict[tuple[str, str], int] = dataclasses.field(default_factory=dict)
+    """Bytes that reached the second node from the first while the way between the two was cut, if any did."""
     bypasses: dict[str, tuple[records.Bypass, ...]] = dataclasses.field(default_factory=dict)
     """Bytes of each node on interfaces that are none of its link's."""
 
@@ -62,6 +69,9 @@ class Programs(Fold):
         self.of_life: dict[str, int] = {}
         """Bytes that each node has sent in its present life."""
         self.of_lives_before = 0
+        self.apart: dict[frozenset[str], list[tuple[float, str, records.Connections]]] = {}
+        """What was told of connections between two since the way between them was cut, as (t, node, record)."""
+        self.passed: Counter[tuple[str, str]] = Counter()
 
     @on(records.Usage)
     def _usage(self, t: float, node: str, record: records.Usage) -> None:
@@ -82,6 +92,30 @@ class Programs(Fold):
     def _exited(self, t: float, _: str, record: records.Exited) -> None:
         self.exits.append((t, record))
         self.of_lives_before += self.of_life.pop(record.name, 0)
+
+    @on(records.Connections)
+    def _connections(self, t: float, node: str, record: records.Connections) -> None:
+        if told := self.apart.get(frozenset((node, record.peer))):
+            told.append((t, node, record))
+
+    @on(records.Fault)
+    def _fault(self, t: float, node: str, record: records.Fault) -> None:
+        between = frozenset((record.target, record.peer))
+        if record.peer and not (record.problem or record.no_op):
+            self.passed += self._grown(between, record.asked_s)
+            self.apart.pop(between, None)
+            if record.action == "cut":
+                self.apart[between] = [(t + SETTLES_S, "", NO_CONNECTIONS)]
+
+    def _grown(self, between: frozenset[str], until_s: float = math.inf) -> Counter[tuple[str, str]]:
+        """Return the bytes that reached each of two from the first time that was told in a cut to the last."""
+        grown: Counter[tuple[str, str]] = Counter()
+        (since_s, *_), *told = self.apart.get(between, [(0.0, "", NO_CONNECTIONS)])
+        for node in between:
+            sizes = [each.acked_bytes for t, name, each in told if name == node and since_s <= t <= until_s]
+            (peer,) = between - {node}
+            grown[node, peer] = sizes[-1] - sizes[0] if sizes else 0
+        return grown
 
     @on(records.Output)
     def _output(self, _: float, node: str, record: records.Output) -> None:
@@ -108,6 +142,7 @@ class Programs(Fold):
                 (node, peer): _together(lives)
                 for (node, peer), lives in self.counters.lives(records.Connections).items()
             },
+            passed=sum((self._grown(between) for between in self.apart), self.passed),
             bypasses=bypasses,
         )
 

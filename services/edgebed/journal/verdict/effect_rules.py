@@ -54,4 +54,13 @@ def cut(trial: Observed) -> Iterator[Finding]:
             )
 
 
-EFFECT_RULES: tuple[Rule, ...] = (survived, frozen, cut)
+def passed(trial: Observed) -> Iterator[Finding]:
+    """Rule: nothing passed between two nodes while the way between them was cut."""
+    for (node, peer), what in trial.passed.items():
+        yield Finding(
+            f"faults: the way between {node} and {peer} was cut, and {what} came to {peer} all the same; the cut did "
+            "not hold, or there is another way"
+        )
+
+
+EFFECT_RULES: tuple[Rule, ...] = (survived, frozen, cut, passed)

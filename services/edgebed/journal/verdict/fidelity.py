@@ -19,11 +19,12 @@ from typing import Literal
 import msgspec
 
 from edgebed.core.plan import Plan, ProgramsPlan, TrainingPlan
+from edgebed.core.quantities import bytes_text, count_text
 from edgebed.core.runtimes import is_virtual
 from edgebed.journal.accounts.skipped_evaluations import skipped_text
 from edgebed.journal.missed_faults import missed_faults
 from edgebed.journal.series import Series
-from edgebed.journal.series_faults import unasked_losses
+from edgebed.journal.series_faults import SERVER, unasked_losses
 from edgebed.journal.verdict.controller_rules import CONTROLLER_RULES, remade
 from edgebed.journal.verdict.effect_rules import EFFECT_RULES
 from edgebed.journal.verdict.evaluation_rules import EVALUATION_RULES
@@ -141,6 +142,8 @@ def _observed(plan: Plan, series: Series) -> Observed:
         hosts=hosts_of(series),
         frozen=frozen,
         went_on={name: presence.went_on(name, freezes) for name, freezes in frozen.items()},
+        passed={(name, SERVER): count_text(count, "update") for name, count in presence.passed().items()}
+        | {two: bytes_text(size) for two, size in series.programs.passed.items()},
         faults=series.faults,
         survivors=presence.survivors(),
         missed=missed_faults(plan, series),

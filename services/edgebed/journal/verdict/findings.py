@@ -83,6 +83,8 @@ class Observed:
     """When each node was frozen as asked."""
     went_on: Mapping[str, int] = field(default_factory=dict)
     """Updates of each node that was frozen, of the server's all, that came while it was, but for one under way."""
+    passed: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """What came to the second node from the first while the way between the two was cut, in words."""
     faults: tuple[TimedFault, ...] = ()
     """What was done to nodes on purpose."""
     survivors: tuple[TimedFault, ...] = ()
@@ -128,7 +130,7 @@ class Observed:
         """Whether one of these was done to a node; a cap changed while it was away is its next incarnation's."""
         return any(
             (done.was_done or (ACTIONS[done.record.action].by == "cap" and done.record.no_op))
-            and done.record.target == node.name
+            and node.name in (done.record.target, done.record.peer)
             and done.record.action in actions
             for done in self.faults
         )

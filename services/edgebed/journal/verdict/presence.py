@@ -78,7 +78,7 @@ class Presence:
         for t, node in series.nodes:
             self._states.setdefault(node.name, []).append((t, node.state))
         for each in sorted(series.faults, key=lambda each: each.t):
-            if each.was_done:
+            if each.was_done and not each.record.is_between_two:
                 self.done.setdefault(each.record.target, []).append((each.t, each.record.action))
 
     def lives(self, node: str, *also_ends: str) -> tuple[Incarnation, ...]:
@@ -119,6 +119,21 @@ class Presence:
 
         kills = (each for each in self.series.faults if each.was_done and each.record.action in KILLS)
         return tuple(each for each in kills if each.t + ENDS_S < self.series.trained_s and not ended(each))
+
+    def passed(self) -> dict[str, int]:
+        """Updates that came of each worker, if any did, while the way between it and the server was cut as asked."""
+        since_s: dict[str, float] = {}
+        cuts: dict[str, list[Freeze]] = {}
+        between = [each for each in self.series.faults if each.was_done and each.record.peer == SERVER]
+        for each in sorted(between, key=lambda each: each.t):
+            if each.record.action == "cut":
+                since_s.setdefault(each.record.target, each.t)
+            elif each.record.target in since_s:
+                span = Span(since_s.pop(each.record.target), each.asked_t)
+                cuts.setdefault(each.record.target, []).append(Freeze(span, is_reported=True))
+        for node, t in since_s.items():
+            cuts.setdefault(node, []).append(Freeze(Span(t, self.series.trained_s), is_reported=False))
+        return {node: count for node, spans in cuts.items() if (count := self.went_on(node, spans))}
 
     def went_on(self, node: str, freezes: Iterable[Freeze]) -> int:
         """Updates that came of a node in these freezes, of the server's all, but for one each that was under way."""

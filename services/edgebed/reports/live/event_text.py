@@ -170,6 +170,7 @@ def _link(record: records.Link) -> str:
     return _listed(
         f"link held by {record.mechanism}{_if(record.interface, f' on {record.interface}')}",
         _if(record.cut, "cut"),
+        _if(record.apart, f"cut off from {', '.join(record.apart)}"),
         _direction("up", record.uplink_asked, record.uplink_held),
         _direction("down", record.downlink_asked, record.downlink_held),
         *(
@@ -316,7 +317,9 @@ def _progress(record: records.Progress) -> str:
 
 def _fault(record: records.Fault) -> str:
     return _listed(
-        f"{record.action} {record.change}".rstrip() + f" of {record.target} ({record.name})",
+        f"{record.action} {record.change}".rstrip()
+        + _if(not record.peer, f" of {record.target}")
+        + f" ({record.name})",
         record.trigger,
         _if(record.problem, f"could not be done: {record.problem}"),
         _if(record.no_op, f"nothing to do: {record.no_op}"),

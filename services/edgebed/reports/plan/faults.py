@@ -27,6 +27,8 @@ class FaultRow:
     what: str
     """What is done, with seconds since the trigger, e.g. `cut, heal after 5s`."""
     nodes: tuple[str, ...]
+    peers: tuple[str, ...] = ()
+    """The nodes between which and `nodes` it happens; none: it happens to the nodes themselves."""
     expected: float | None = None
     """Expected number of times for a random fault; None where it cannot be predicted, or where it is certain."""
     every_s: float | None = None
@@ -43,7 +45,8 @@ def fault_rows(plan: Plan) -> Iterator[FaultRow]:
             name=name,
             when=when_text(trigger),
             what=what,
-            nodes=tuple(fault.node for fault in faults),
+            nodes=tuple(dict.fromkeys(fault.node for fault in faults)),
+            peers=tuple(dict.fromkeys(peer for fault in faults if (peer := fault.steps[0].injection.peer))),
             expected=_expected(plan, trigger, faults),
             every_s=faults[0].every_s,
         )
@@ -92,7 +95,7 @@ def nodes_text(nodes: Sequence[str]) -> str:
 
 
 def _step_text(each: FaultStep) -> str:
-    change = change_text(each.injection)
+    change = "" if each.injection.peer else change_text(each.injection)
     text = f"{each.injection.action} {change}" if change else each.injection.action
     return f"{text} after {format_duration(each.after_s)}" if each.after_s else text
 
@@ -119,6 +122,8 @@ def _times(rows: Sequence[FaultRow]) -> str:
 
 def _whom(rows: Sequence[FaultRow]) -> str:
     nodes = nodes_text(list(dict.fromkeys(node for row in rows for node in row.nodes)))
+    if rows[0].peers:
+        nodes = f"between {nodes} and {nodes_text(rows[0].peers)}"
     if rows[0].every_s and any(row.nodes != rows[0].nodes for row in rows):
         moments = [f"{nodes_text(row.nodes)} {row.when}" for row in rows[:TIMES_MAX]]
         return "; ".join(moments) + (f"; ..., in all {nodes}" if len(rows) > TIMES_MAX else "")

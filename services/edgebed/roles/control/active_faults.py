@@ -29,7 +29,8 @@ class ActiveFaults(msgspec.Struct):
     """Active faults of a node, and what caused them."""
 
     frozen_by: set[str] = msgspec.field(default_factory=set)
-    cut_by: set[str] = msgspec.field(default_factory=set)
+    cut_by: dict[str, set[str]] = msgspec.field(default_factory=dict)
+    """By whom the node is cut off from each other one; from all of them with an empty name."""
     change: LinkChange | None = None
     """Changes of the node's link that are not as planned."""
     cpus: float | None = None
@@ -49,6 +50,10 @@ class ActiveFaults(msgspec.Struct):
     def changed(self) -> Deviation:
         """What of the node is not as planned."""
         return Deviation(self.change, self.cpus)
+
+    def cuts(self, peer: str = "") -> set[str]:
+        """Who cuts the node off from another one; without a name from all."""
+        return self.cut_by.get(peer, set())
 
     def no_op(self, injection: Injection, member: Member, overlap: str = "") -> str:
         """Say why there is nothing to do; empty if there is. `overlap`: why the step takes no doing by itself."""
@@ -80,9 +85,9 @@ class ActiveFaults(msgspec.Struct):
             case "thaw":
                 return _let_go(self.frozen_by, cause, "frozen")
             case "cut":
-                return _hold(self.cut_by, cause.name, "cut")
+                return _hold(self.cut_by.setdefault(injection.peer, set()), cause.name, "cut")
             case "heal":
-                return _let_go(self.cut_by, cause, "cut")
+                return _let_go(self.cut_by.setdefault(injection.peer, set()), cause, "cut")
             case "link":
                 self.change = _merged(self.change, injection.change)
             case "cpus":
@@ -133,8 +138,9 @@ class ActiveFaults(msgspec.Struct):
         undone = []
         if "link" in missed:
             undone.append(Injection(node=node, action="link"))
-        if "heal" in missed and not self.cut_by:
-            undone.append(Injection(node=node, action="heal"))
+        if "heal" in missed:
+            healed = (peer for peer, holders in self.cut_by.items() if not holders)
+            undone += [Injection(node=node, action="heal", peer=peer) for peer in healed]
         if "cpus" in missed and self.cpus is None:
             undone.append(Injection(node=node, action="cpus"))
         return undone
@@ -144,8 +150,7 @@ class ActiveFaults(msgspec.Struct):
         again = []
         if self.change is not None:
             again.append(Injection(node=node, action="link", change=self.change))
-        if self.cut_by:
-            again.append(Injection(node=node, action="cut"))
+        again += [Injection(node=node, action="cut", peer=peer) for peer, holders in self.cut_by.items() if holders]
         if self.cpus is not None:
             again.append(Injection(node=node, action="cpus", cpus=self.cpus))
         return again

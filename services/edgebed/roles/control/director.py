@@ -106,7 +106,8 @@ class Director:
 
     def _brings_back(self, injection: Injection) -> bool:
         active, member = self.injector.active_faults[injection.node], self.injector.members[injection.node]
-        is_away = {"launch": active.ending or not member.is_there, "thaw": active.frozen_by, "heal": active.cut_by}
+        cut_by = active.cuts(injection.peer)
+        is_away = {"launch": active.ending or not member.is_there, "thaw": active.frozen_by, "heal": cut_by}
         return bool(is_away.get(injection.action))
 
     def restart(self, node: str, now: float) -> list[Effect]:
@@ -147,14 +148,16 @@ class Director:
         return self.steps.is_absent(node, now) or self.injector.asked.latest_s(node, "launch") is not None
 
     def is_stopped(self, node: str) -> bool:
-        """Whether a node is frozen, or cut off, by the scenario, with nothing to come that undoes it.
+        """Whether a node is frozen, or cut off from the server, by the scenario, with nothing to come that undoes it.
 
         A policy of restarting undoes a freeze: it finds that the node sends no heartbeats.
         """
         active, is_restarted = self.injector.active_faults[node], self.plan.on_failure == "restart"
         frozen = BY_HAND not in active.frozen_by and not is_restarted and not self.is_thawed(node)
-        cut = BY_HAND not in active.cut_by and not self.steps.is_undone(node, "heal", active.cut_by)
-        return frozen or cut
+        return frozen or any(
+            BY_HAND not in holders and not self.steps.is_undone(node, "heal", holders)
+            for holders in (active.cuts(), active.cuts("server"))
+        )
 
     def is_thawed(self, node: str) -> bool:
         """Whether all that freezes a node, if anything does, ends by the plan."""

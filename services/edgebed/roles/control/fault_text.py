@@ -23,7 +23,9 @@ def trigger_text(trigger: Trigger, step: int | None = None) -> str:
 
 
 def change_text(injection: Injection) -> str:
-    """Describe what of a link or a cap changes: `uplink 1mbit`; empty for other actions."""
+    """Describe what of a link or a cap changes, `uplink 1mbit`, or between whom; empty for other actions."""
+    if injection.peer:
+        return f"between {injection.node} and {injection.peer}"
     if injection.action == "cpus":
         return AS_PLANNED if injection.cpus is None else f"{injection.cpus:.12g}"
     if injection.action != "link":

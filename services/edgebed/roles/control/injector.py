@@ -110,8 +110,12 @@ class Injector:
             effects += self._inject(FaultCause(BY_HAND, "", now, again=True), injection, active.changed)
         for other in self.neighbours[node]:
             for injection in self.active_faults[other].injections(other):
-                if injection.action in LINK_ACTIONS:
+                if injection.action in LINK_ACTIONS and not injection.peer:
                     effects += self._tell_one(node, injection)
+        for other, faults in self.active_faults.items():
+            if faults.cuts(node) and self.members[other].is_there:  # what is between two is done to both
+                cut = Injection(node=other, action="cut", peer=node)
+                effects += self._inject(FaultCause(BY_HAND, "", now, again=True), cut, faults.changed)
         return effects
 
     def late(self, node: str, now: float) -> list[Effect]:
@@ -149,7 +153,7 @@ class Injector:
         """Tell the node its own part of a step, and the other end of a link what is asked of it now."""
         names = [injection.node] if ACTIONS[injection.action].by != "launcher" else []
         if injection.action in LINK_ACTIONS:
-            names += self.neighbours[injection.node]
+            names += [injection.peer] if injection.peer else self.neighbours[injection.node]
         return [effect for name in names for effect in self._tell_one(name, injection)]
 
     def _tell_one(self, name: str, injection: Injection) -> list[Effect]:
@@ -182,6 +186,7 @@ def _record(cause: FaultCause, injection: Injection, problem: str = "", no_op: s
         name=cause.name,
         action=injection.action,
         target=injection.node,
+        peer=injection.peer,
         asked_s=round(cause.asked_s, 6),
         trigger=cause.trigger,
         change=change_text(injection),

@@ -60,6 +60,6 @@ class Stalling:
             if member.plan.role in awaited:
                 active = self.director.injector.active_faults[name]
                 how = "frozen" if active.frozen_by else "" if member.state is State.RUNNING else member.state.value
-                if how := how or ("cut off" if active.cut_by else ""):
+                if how := how or ("cut off" if any(active.cut_by.values()) else ""):
                     found.setdefault(how, []).append(name)
         return [f"{how}: {first_text(names, NAMED_MAX)}" for how, names in found.items()]

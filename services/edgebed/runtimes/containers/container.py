@@ -3,7 +3,8 @@
     kill                SIGKILL by the engine; done when the node's output has ended, or else when the engine says so
     freeze, thaw        the engine's pause and unpause: the kernel runs none of its threads, and answers TCP for it
     cpus                the engine's update of its quota; that of a node which starts, when it is built
-    cut, heal, link     orders to the helper that holds its link (links.py); a node without one gets one
+    cut, heal, link     orders to the helper that holds its link (links.py); a node without one gets one; what is
+                        between two nodes is held at both ends
     memory              nothing: the node fills its own
 
 The engine needs a second or more to remove a dead container's networks, so its answer to a kill does not show when the
@@ -12,7 +13,7 @@ node has died; the end of the node's output does.
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import docker
@@ -48,14 +49,23 @@ class Container:
         number: int,
         container_id: str,
         tell: Callable[[Injected | EdgebedError], None],
+        others: "Mapping[str, Container] | None" = None,
     ) -> None:
-        """`number` counts the nodes of its class from 1; `tell` is called from any thread."""
+        """`number` counts the nodes of its class from 1; `tell` is called from any thread.
+
+        `others` are the last containers of the trial's nodes.
+        """
         self.client = client
         self.links = links
         self.node = node
         self.number = number
         self.id = container_id
         self.tell = tell
+        self.others = {} if others is None else others
+        self.address = ""
+        """Address on the data network of a node whose link faults change; empty: it is not known yet."""
+        self.linking = threading.Lock()
+        """For whoever has the link changed: a fault between two nodes is the other one's as well."""
         self.lock = threading.Lock()
         self.cpus = node.cpus
         """CPU cap in cores that is asked for now; None: none."""
@@ -106,6 +116,8 @@ class Container:
         try:
             if self.links.is_held(self.node):
                 self.helper = self.links.set(self.node, self.number, self.id)
+            if self.node.changeable:
+                self.address = self.links.site.data.address_of(self.client, self.id)
         except (InfrastructureError, APIError):
             if self._is_running():
                 raise
@@ -193,7 +205,7 @@ class Container:
             case action if action in LINK_ACTIONS:
                 if injection.change and (problem := self.links.mechanisms.why_not(self.node, injection.change)):
                     raise InfrastructureError(problem)
-                self._helper_that_stays().change(number, injection)
+                self._change_link(number, injection)
 
     def _pause(self, call: Callable[[str], None], *, paused: bool) -> None:
         """Pause or unpause the container. The engine refuses what is done already; what it failed at is tried again."""
@@ -207,6 +219,18 @@ class Container:
                 if UNLUCKY not in str(error) or not state["Running"] or not tries_left:
                     raise
         return None
+
+    def _change_link(self, number: int, injection: Injection) -> None:
+        ends = [self] + ([self.others[injection.peer]] if injection.peer in self.others else [])
+        addresses = {end.node.node: end.address for end in ends if end.address} if injection.peer else {}
+        for end in ends:
+            try:
+                with end.linking:
+                    if end is self or not end.has_ended:
+                        end._helper_that_stays().change(number, injection, addresses)  # noqa: SLF001
+            except InfrastructureError:
+                if end is self or not end.has_ended:  # its next life is told
+                    raise
 
     def _helper_that_stays(self) -> Helper:
         self.link_is_set.wait()

@@ -371,7 +371,7 @@ class ContainerLauncher(EngineLauncher):
         output = stack.enter_context(attached(client, made))
         if self.closing.is_set():
             return None
-        container = Container(client, self.links, node, self.numbers[node.node], made, self._tell)
+        container = Container(client, self.links, node, self.numbers[node.node], made, self._tell, self.containers)
         stack.callback(container.close)
         self.containers[node.node] = container  # the node may be built before the engine says that it runs
         client.api.start(made)

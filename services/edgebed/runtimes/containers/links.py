@@ -64,14 +64,16 @@ class Helper:
         with self.lock:
             self.talk.say(msgspec.json.encode(message))
 
-    def change(self, number: int, injection: Injection) -> None:
+    def change(self, number: int, injection: Injection, addresses: dict[str, str] | None = None) -> None:
         """Have the link cut, healed or changed; the kernel holds it when this returns. From one thread at a time.
+
+        `addresses` of the nodes between which it is, if it is between two.
 
         Raises InfrastructureError where that fails.
         """
         waits_s, waited = patience(ANSWER_S)
         try:
-            self.say(HelperChange(injection, number))
+            self.say(HelperChange(injection, number, addresses or {}))
             while answer := self.answers.get(timeout=waits_s):
                 if answer.done == number:  # else an answer that came too late
                     if answer.problem:

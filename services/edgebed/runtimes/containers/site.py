@@ -63,6 +63,11 @@ class EngineNetwork:
                 return cls(network_id, config["Subnet"], config.get("Gateway", "").partition("/")[0])
         raise InfrastructureError(f"the network {network_id[:12]} has no IPv4 addresses; edgebed needs them")
 
+    def address_of(self, client: docker.DockerClient, container: str) -> str:
+        """Return a running container's address in it; empty where it has none."""
+        networks = client.api.inspect_container(container)["NetworkSettings"]["Networks"].values()
+        return next((str(each["IPAddress"]) for each in networks if each["NetworkID"] == self.id), "")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Site:

@@ -217,7 +217,11 @@ class TransfersMeter:
 
     def inject(self, time_s: float, injection: Injection) -> None:
         """Note a fault of a link at one end of the messages, so long after training began."""
-        effective = self.own if injection.node == self.name else self.others.get(injection.node)
+        own = injection.at(self.name)
+        if injection.peer:  # it is nothing to messages with others
+            effective = self.others.get(own.peer) if own else None
+        else:
+            effective = self.own if own else self.others.get(injection.node)
         if effective:
             effective.inject(time_s, injection)
 
@@ -428,4 +432,5 @@ def _met_fault(effective: EffectiveLink, since_s: float, until_s: float) -> bool
     if index == 0:
         return False
     last_s, before = effective.injected_s[index - 1], effective.overrides[index - 1]
-    return effective.overrides[index].cut or since_s <= last_s + (RECOVERY_S if before.cut else SETTLED_S)
+    after, was_cut = effective.overrides[index], before.cut or before.apart
+    return bool(after.cut or after.apart) or since_s <= last_s + (RECOVERY_S if was_cut else SETTLED_S)

@@ -36,6 +36,8 @@ class PacedLink:
         self.passage = passage
         self.by_kernel = by_kernel
         self.began_s = math.inf
+        self.cut_from: set[str] = set()
+        """The only other end of the link, where it is the way there that is cut; empty for the link itself."""
         self.outage = Outage()
         self.healed_s = -math.inf
         self.goes_on_s = math.inf
@@ -136,9 +138,11 @@ class PacedLink:
                 self.passage.inject(now, injection)
                 self._change(now)
         elif injection.action == "cut" and not self.by_kernel:
+            self.cut_from.add(injection.peer)
             self._cut(now)
         elif injection.action == "heal":
-            return self._heal(now)
+            self.cut_from.discard(injection.peer)
+            return not self.cut_from and self._heal(now)
         return False
 
     def lose(self, now: float) -> None:

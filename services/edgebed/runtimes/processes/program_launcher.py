@@ -329,11 +329,12 @@ class ProgramLauncher(LocalLauncher):
         self._signal_all(node, signal.SIGTERM)
 
     def _is_done(self, injection: Injection) -> None:
-        """Have the node's witness know what was done to link or cap; without one the next is told."""
-        if injection.node in self.lives:
-            self._order(self.lives[injection.node], HelperChange(injection, 0))
-        else:
-            self.before[injection.node].append(injection)
+        """Have the witness of each node concerned know what was done to link or cap; without one the next is told."""
+        for node in filter(None, (injection.node, injection.peer)):
+            if node in self.lives:
+                self._order(self.lives[node], HelperChange(injection, 0))
+            else:
+                self.before[node].append(injection)
 
     def _signal_all(self, node: str, number: signal.Signals) -> int:
         """Send a signal to all processes of a node, until there is none that has not had it; return how many had it."""

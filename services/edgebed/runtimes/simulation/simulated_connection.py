@@ -108,8 +108,8 @@ class SimulatedConnection:
         """What passes the links to the host, and to the client."""
         self.client: SimulatedIncarnation | None = None
         self.host: SimulatedIncarnation | None = None
-        self.cut_links: set[str] = set()
-        """The ends of the connection whose links are cut."""
+        self.cut_links: set[tuple[str, str]] = set()
+        """The ends of the connection whose links are cut, as (node, ""); (node, other) where it is the way between."""
         self.outage = Outage()
         self.is_broken = True
         """Whether there is no connection at present."""
@@ -138,9 +138,9 @@ class SimulatedConnection:
         else:
             self.agenda.add(at_s, incarnation, message)
 
-    def cut(self, node: str) -> None:
-        """Let nothing pass that node's link from now on."""
-        self.cut_links.add(node)
+    def cut(self, node: str, peer: str = "") -> None:
+        """Let nothing pass that node's link from now on, or nothing between the two."""
+        self.cut_links.add((node, peer))
         self._forget_tries()
         if self.outage.is_cut:
             return
@@ -153,9 +153,9 @@ class SimulatedConnection:
         """Let nothing be tried again by a connection that is another one, or cut again."""
         self.agenda.take(self, lambda _, event: isinstance(event, Renewed | Retried))
 
-    def heal(self, node: str) -> None:
-        """Undo the cut of that node's link."""
-        self.cut_links.discard(node)
+    def heal(self, node: str, peer: str = "") -> None:
+        """Undo the cut of that node's link, or that between the two."""
+        self.cut_links.discard((node, peer))
         if self.cut_links or not self.outage.is_cut:
             return
         now, client = self.agenda.now, self.client

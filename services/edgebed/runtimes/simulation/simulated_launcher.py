@@ -40,9 +40,9 @@ class SimulatedLauncher:
         node, injection = asked.injection.node, asked.injection
         match injection.action:
             case "cut":
-                self.network.cut(node)
+                self.network.cut(node, injection.peer)
             case "heal":
-                self.network.heal(node)
+                self.network.heal(node, injection.peer)
             case "link":
                 return Injected(asked.number, self.network.change(injection))
             case "cpus":

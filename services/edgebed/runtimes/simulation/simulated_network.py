@@ -243,19 +243,25 @@ class SimulatedNetwork:
 
     # --- faults of links, and ends of nodes ---------------------------------------------------------------------
 
-    def cut(self, node: str) -> None:
-        """Let nothing pass a node's link from now on."""
-        if node in self.outages:
+    def cut(self, node: str, peer: str = "") -> None:
+        """Let nothing pass a node's link from now on, or nothing between two nodes."""
+        if node in self.outages and not peer:
             self.outages[node].cut(self.agenda.now, stalls=False)
-        for connection in self.used.get(node, ()):
-            connection.cut(node)
+        for connection in self._between(node, peer):
+            connection.cut(node, peer)
 
-    def heal(self, node: str) -> None:
-        """Undo the cut of a node's link."""
-        if node in self.outages:
+    def heal(self, node: str, peer: str = "") -> None:
+        """Undo the cut of a node's link, or that between two nodes."""
+        if node in self.outages and not peer:
             resume(self.outages[node], self.passages.get(node), self.agenda.now)
-        for connection in self.used.get(node, ()):
-            connection.heal(node)
+        for connection in self._between(node, peer):
+            connection.heal(node, peer)
+
+    def _between(self, node: str, peer: str) -> list[SimulatedConnection]:
+        """Return a node's connections, of which one is with `peer`, if that is given."""
+        if not peer:
+            return self.used.get(node, [])
+        return [self.connections[pair] for pair in ((node, peer), (peer, node)) if pair in self.connections]
 
     def change(self, injection: Injection) -> str:
         """Change a link's rates or latency; return why that is impossible, empty if it is done."""

@@ -6,21 +6,21 @@ from typing import ClassVar
 from pydantic import Field
 
 from edgebed.core.planned.fault import FaultStep
-from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, for_a_while
-from edgebed.scenario.faults.settings.targets import Target
+from edgebed.scenario.faults.settings.between import BetweenTwo, OneOrTwo
+from edgebed.scenario.faults.settings.entry import NO_LINK, for_a_while
 from edgebed.scenario.faults.settings.triggers import Triggered
 from edgebed.scenario.section import Duration
 
 
-class Cut(FaultSection, Triggered):
+class Cut(BetweenTwo, Triggered):
     """A node's link carries nothing. Only the data network is cut: what a node reports still arrives."""
 
     kind: ClassVar[str] = "cut"
     example: ClassVar[str] = "{ cut: edge-0, at: 30s, for: 10s }"
     not_for = MappingProxyType({"evaluator": NO_LINK})
 
-    cut: Target
-    """Node(s) whose link is cut."""
+    cut: OneOrTwo
+    """Node(s) whose link is cut; or `{ between: [home-1, home-2] }`: nothing passes between the two."""
     duration: Duration | None = Field(default=None, alias="for")
     """Time after which the link carries again; until the end if left out."""
 

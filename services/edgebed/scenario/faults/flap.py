@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field
 
 from edgebed.core import units
 from edgebed.core.planned.fault import FaultStep
-from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, step
-from edgebed.scenario.faults.settings.targets import Target
+from edgebed.scenario.faults.settings.between import BetweenTwo, OneOrTwo
+from edgebed.scenario.faults.settings.entry import NO_LINK, step
 from edgebed.scenario.faults.settings.triggers import Triggered
 from edgebed.scenario.section import Duration
 
@@ -26,15 +26,15 @@ def _long_enough(duration_s: float) -> float:
     return duration_s
 
 
-class Flap(FaultSection, Triggered):
+class Flap(BetweenTwo, Triggered):
     """A link is cut and healed again and again; it begins with a cut, and in the end the link carries."""
 
     kind: ClassVar[str] = "flap"
     example: ClassVar[str] = "{ flap: edge-0, at: 30s, for: 20s, up: 3s, down: 1s }"
     not_for = MappingProxyType({"evaluator": NO_LINK})
 
-    flap: Target
-    """Node(s) whose link flaps."""
+    flap: OneOrTwo
+    """Node(s) whose link flaps; or `{ between: [home-1, home-2] }`, as in `cut`."""
     duration: Duration = Field(alias="for")
     """How long the link flaps."""
     down: Annotated[Duration, AfterValidator(_long_enough)] = 1.0

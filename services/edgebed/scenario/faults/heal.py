@@ -4,19 +4,19 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from edgebed.core.planned.fault import FaultStep
-from edgebed.scenario.faults.settings.entry import NO_LINK, FaultSection, step
-from edgebed.scenario.faults.settings.targets import Target
+from edgebed.scenario.faults.settings.between import BetweenTwo, OneOrTwo
+from edgebed.scenario.faults.settings.entry import NO_LINK, step
 
 
-class Heal(FaultSection):
+class Heal(BetweenTwo):
     """A link that was cut carries again; for a `cut` without `for`."""
 
     kind: ClassVar[str] = "heal"
     example: ClassVar[str] = "{ heal: edge-0, at: 40s }"
     not_for = MappingProxyType({"evaluator": NO_LINK})
 
-    heal: Target
-    """Node(s) whose link is healed."""
+    heal: OneOrTwo
+    """Node(s) whose link is healed; or `{ between: [home-1, home-2] }`, as in `cut`."""
 
     def steps(self, node: str) -> tuple[FaultStep, ...]:
         """Return the one step: the link is healed."""

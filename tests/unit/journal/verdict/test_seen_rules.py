@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from edgebed.core import records
+from edgebed.journal.journal import JournalWriter
 from edgebed.journal.series import Series
 from edgebed.journal.verdict.effect_rules import EFFECT_RULES
 from edgebed.journal.verdict.fidelity import _observed, judge
@@ -233,3 +234,23 @@ def test_a_kill_after_which_the_node_does_not_end_is_found(states, is_found):
     found = [finding.text for rule in EFFECT_RULES for finding in rule(trial)]
 
     assert found == ["faults: kill of edge-0 had no effect: its process did not end"] * is_found
+
+
+@pytest.mark.parametrize(("times", "found"), [((5.2, 5.4, 5.9, 9.1), 0), ((5.9, 6.5, 7.0), 2)])
+def test_updates_of_a_worker_that_is_cut_off_from_the_server_are_found(tmp_path, times, found):
+    """But for what was under way, and one more; cut off from another node it may send the server what it likes."""
+    for peer, count in (("server", found), ("edge-1", 0)):
+        with JournalWriter(tmp_path / f"{peer}.jsonl") as journal:
+            journal.write(0.0, "controller", records.Node(name="edge-0", state="running"))
+            for t, action in ((5.0, "cut"), (9.0, "heal")):
+                fault = records.Fault(name="cut-1", action=action, target="edge-0", peer=peer, asked_s=t)
+                journal.write(t, "controller", fault)
+            for k, t in enumerate(times):
+                update = records.Update(
+                    worker="edge-0", incarnation=1, step=k, version=k + 1, base=k, staleness=0, entries=4, bits=4,
+                    bytes=4, loss=1.0,
+                )  # fmt: skip
+                journal.write(t, "server", update)
+        trial = _observed(CAPPED, Series.from_journal(tmp_path / f"{peer}.jsonl"))
+
+        assert trial.passed == ({("edge-0", "server"): f"{count} updates"} if count else {})

@@ -82,3 +82,21 @@ def test_a_node_comes_before_a_class_of_the_same_name():
     assert nodes_of("a-1", roster, lambda node, k: 0.0) == ("a-1",)
     assert nodes_of(Some.model_validate({"class": "a-1"}), roster, lambda node, k: 0.0) == ("a-1-0", "a-1-1")
     assert nodes_of("a-1-1", roster, lambda node, k: 0.0) == ("a-1-1",)
+
+
+@pytest.mark.parametrize(
+    ("two", "pairs"),
+    [
+        (["hub-1", "phones-2"], [("phones-2", "hub-1")]),
+        (["server", "hub"], [("hub-0", "server"), ("hub-1", "server")]),
+        (["hub", "phones-0"], [("phones-0", "hub-0"), ("phones-0", "hub-1")]),
+    ],
+)
+def test_between_two_is_each_of_the_first_with_each_of_the_second(resolve, two, pairs):
+    """The same whichever is named first; the fault is that of a node of a class, which may have points."""
+    for named in (two, two[::-1]):
+        faults = resolve({"flap": {"between": named}, "before": "push", "for": "2s"})
+
+        assert sorted((fault.node, fault.steps[0].injection.peer) for fault in faults) == sorted(pairs)
+        assert all({each.injection.peer for each in fault.steps} < set(WORKERS) | {"server"} for fault in faults)
+        assert {fault.trigger.point for fault in faults} == {"before-push"}

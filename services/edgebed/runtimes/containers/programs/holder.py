@@ -8,7 +8,7 @@ It runs what sets links elsewhere (emulation/shaping.py), before the program's f
 lasts. In a second network the program's traffic would pass no link: then nothing starts.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import docker
@@ -43,8 +43,11 @@ class Holder:
         scratch_bytes: int,
         files: Path | None,
         tell: Callable[[Injected | EdgebedError], None],
+        others: Mapping[str, Container],
     ) -> None:
         """Make and start it, and have the link set. `files`: a tar archive; `tell`: of actions on the link.
+
+        `others`: what does things to the links of all nodes.
 
         InfrastructureError, or an error of the engine's.
         """
@@ -69,13 +72,13 @@ class Holder:
         if files:
             with files.open("rb") as archive:
                 api.put_archive(self.id, FILES, archive)
-        self.link = Container(client, links, node, number, self.id, tell)
+        self.link = Container(client, links, node, number, self.id, tell, others)
         """Does what is asked of the link."""
         self.link.helper = links.held_by(self.id, node, self.id, stays=True)
         self.link.link_is_set.set()
         made = api.inspect_container(self.id)
         self.volumes = {each["Destination"]: each["Name"] for each in made["Mounts"]}
-        self.address = self.require_alone()
+        self.address = self.link.address = self.require_alone()
 
     @property
     def interface(self) -> str:

@@ -100,6 +100,8 @@ class ContainedPrograms(EngineLauncher):
         self.telling = threading.Lock()
         """Held while a witness is told something, or becomes one that can be."""
         self.holders: dict[str, Holder] = {}
+        self.ends: dict[str, Container] = {}
+        """What does things to each node's link."""
         self.began_s: float | None = None
         super().__init__(plan, run)
         self.notes = tuple(self.links.mechanisms.notes(plan))
@@ -136,7 +138,9 @@ class ContainedPrograms(EngineLauncher):
     def _hold(self, archive: Path | None, node: ProgramPlan) -> Holder:
         scratch_bytes = self.plan.program.limits.scratch_bytes
         client, image = self.engines.of(node), self.images.server
-        return Holder(client, self.links, node, image, scratch_bytes, archive, self._link_told)
+        holder = Holder(client, self.links, node, image, scratch_bytes, archive, self._link_told, self.ends)
+        self.ends[node.node] = holder.link
+        return holder
 
     # --- a program's life, in a thread of its own ---------------------------------------------------------------
 
@@ -350,12 +354,13 @@ class ContainedPrograms(EngineLauncher):
         """Tell what came of an action; a witness hears what was done to link or cap, or else the next one does."""
         injection = self.asked.pop(answer.number, None) if isinstance(answer, Injected) else None
         if injection and isinstance(answer, Injected) and not answer.problem:
-            life = self.lives.get(injection.node)
-            with self.telling:
-                if life and life.witness and not life.has_ended:
-                    self._order(life, HelperChange(injection, 0))
-                else:
-                    self.untold[injection.node].append(injection)
+            for node in filter(None, (injection.node, injection.peer)):
+                life = self.lives.get(node)
+                with self.telling:
+                    if life and life.witness and not life.has_ended:
+                        self._order(life, HelperChange(injection, 0))
+                    else:
+                        self.untold[node].append(injection)
         self._tell(answer)
 
     def _take_untold(self, node: str) -> tuple[Injection, ...]:

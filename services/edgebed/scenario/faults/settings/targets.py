@@ -88,7 +88,10 @@ ROSTER = "roster"
 """Key of the validation context: the roster, where it is known; without it no node is looked for."""
 
 
-def _read_target(given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str | Some:
+def read_target(given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str | Some:
+    """Read a target; ValueError or Problems say what is allowed."""
+    if isinstance(given, dict) and "between" in given:
+        raise ValueError("between two nodes there is cut, heal and flap alone, e.g. cut: { between: [home-1, home-2] }")
     if isinstance(given, dict):
         given = Some.model_validate(given)
     if not isinstance(given, str | Some) or not given:
@@ -101,11 +104,11 @@ def _read_target(given: object, handler: ValidatorFunctionWrapHandler, info: Val
 
 def _read_name(given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str:
     if isinstance(given, str) and given:
-        return str(_read_target(given, handler, info))
+        return str(read_target(given, handler, info))
     raise ValueError(f"not a node: {show(given)}; a node, a class, a host or {WORKERS}")
 
 
-Target = Annotated[str | Some, WrapValidator(_read_target)]
+Target = Annotated[str | Some, WrapValidator(read_target)]
 NamedTarget = Annotated[str, WrapValidator(_read_name)]
 """Name of a node, of a class, of a host or of all workers."""
 
