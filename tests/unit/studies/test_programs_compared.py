@@ -9,7 +9,9 @@ import pytest
 from command_line import command_line
 from program_runs import finished_run
 
+from edgebed.core.errors import ScenarioError
 from edgebed.reports.studies.study import compared
+from edgebed.studies.agreement.run_agreement import judge
 from edgebed.studies.arms import gather
 from edgebed.studies.comparison.comparison import compare_arms
 
@@ -99,3 +101,9 @@ def test_a_run_that_broke_off_is_left_out_and_named(runs, tmp_path):
     found = gather([*runs, broken])
     assert found.left_out == ("told/0001: fast is unfinished; edgebed resume told/0001 resumes it",)
     assert [list(arm.members) for arm in found.arms] == [[1, 2, 3], [1, 2]]
+
+
+def test_agreement_of_programs_is_refused_with_a_sentence(runs):
+    """There are no updates to set beside each other."""
+    with pytest.raises(ScenarioError, match="of runs of programs edgebed compare shows the differences"):
+        judge(runs)

@@ -164,6 +164,10 @@ def arms_by_trial(runs: Sequence[Run], runtimes: Sequence[Runtime] | None = None
     gathered = gather(_chosen(runs, runtimes))
     if gathered.left_out:
         raise ScenarioError(*gathered.left_out)
+    if any(arm.runs_programs for arm in gathered.arms):
+        raise ScenarioError(
+            "agreement is of what edgebed trains; of runs of programs edgebed compare shows the differences"
+        )
     trials = dict.fromkeys(arm.trial for arm in gathered.arms)
     order = runtimes or ORDER
     return {trial: _by_runtime([arm for arm in gathered.arms if arm.trial == trial], order) for trial in trials}
