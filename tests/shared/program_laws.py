@@ -4,6 +4,7 @@ Plans are made by hand, with links of 10 mbit. What the programs print, and the 
 """
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,33 @@ while True:
     time.sleep(0.1)
 """
 """A program and its child, each telling the time."""
+CALL = """
+import json, os, time, urllib.request
+from urllib.error import HTTPError
+def post(path, **body):
+    data = json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(os.environ["EDGEBED_URL"] + path, data, method="POST")):
+        pass
+def told(what):
+    print(what, time.monotonic(), flush=True)
+"""
+MEET = (
+    CALL
+    + """
+for round in range(3):
+    time.sleep(0.5 * int(os.environ["RANK"]))
+    told(f"came {round}")
+    post("/barriers/round")
+    told(f"went {round}")
+for step in range(200):
+    post("/measures", loss=step)
+try:
+    post("/measures", los=1)
+except HTTPError as error:
+    print(error.code, error.read().decode())
+"""
+)
+CALLED = Program(measures=(OutputMeasure(name="loss", pattern=""), OutputMeasure(name="point", pattern="")))
 SLEEP = "import time; time.sleep(60)"
 
 
@@ -218,3 +246,22 @@ while heard.recv(1):
         ]
         assert states == [(f"home-{k}", state) for k in range(5) for state in ("started", "ready")]
         assert trial.ended == records.Ended(outcome="completed", reason="home-4 has said what matches 'all are there'")
+
+    def test_a_barrier_holds_until_all_are_there_and_nothing_of_it_is_on_the_link(self, tmp_path: Path) -> None:
+        """Nobody goes before the last has come, three times; what is told is journaled, and carried by no link."""
+        trial = self.run(tmp_path, plan(nodes(self.python(MEET), self.python(MEET)), program=CALLED))
+        outputs = [trial.output(f"home-{k}") for k in range(2)]
+        for number in range(3):
+            came, went = (
+                [float(re.search(rf"{what} {number} ([.0-9]+)", output)[1]) for output in outputs]
+                for what in ("came", "went")
+            )
+            assert min(went) >= max(came)
+
+        for k, output in enumerate(outputs):
+            told = [record.measured for record in trial.all(records.Measured, f"home-{k}")]
+            assert told == [{"loss": float(step)} for step in range(200)]
+            assert "400 no measure 'los'; program.measures has: loss, point" in output
+            assert trial.all(records.Usage, f"home-{k}")[-1].uplink_bytes < 10_000
+            assert not trial.all(records.Bypass, f"home-{k}")
+        assert trial.ended.outcome == "completed"
