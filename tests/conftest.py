@@ -23,6 +23,8 @@ from xdist.scheduler import LoadFileScheduling
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+pytest.register_assert_rewrite("program_laws", "program_mutants")  # else a failure there shows no values
+
 gc.set_threshold(100_000)  # to collect and import all tests makes much that stays and little garbage
 
 # Many tests call a command in this process, which would build the same command line each time.

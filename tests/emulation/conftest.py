@@ -152,7 +152,7 @@ class Holder:
                 time.sleep(0.01)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Namespaces, Cgroups]]:
     """The networks of a hub and of `home-0`, and the cgroups of this."""
     if os.geteuid() != 0:

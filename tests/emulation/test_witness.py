@@ -1,7 +1,6 @@
 """A witness beside a real program, in real namespaces and cgroups: what it says is what the program did."""
 
 import contextlib
-import json
 import socket
 import subprocess
 import sys
@@ -101,7 +100,7 @@ class Witnessing:
     def begins(self) -> None:
         """Training begins once the link is held, and the witness has looked."""
         self.says(lambda: self.said)
-        assert self.said[0] == WitnessLine()
+        assert self.said[0].url.startswith("http://127.0.0.1:")
         self.hears(Began(time.monotonic()))
         self.says(lambda: self.all(Usage))
 
@@ -263,4 +262,3 @@ def test_a_witness_that_cannot_watch_says_why(holder, witness):
     assert [line.problem for line in watched.said] == [
         "no network namespace /no/such/namespace: No such file or directory"
     ]
-    assert json.loads(msgspec.json.encode(WitnessLine())) == {}

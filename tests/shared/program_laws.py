@@ -194,12 +194,12 @@ while heard.recv(1):
     def test_how_programs_end_is_told(self, tmp_path: Path) -> None:
         """By code, by signal, and out of memory; what one had started and left is killed."""
         ends = [
-            self.python("import sys; print('so long'); sys.exit(3)"),
-            self.python("import os; os.kill(os.getpid(), 11)"),
-            self.python("data = b'x' * (1 << 28)\nprint(len(data))"),
-            self.python("import subprocess; subprocess.Popen(['sleep', '600']); subprocess.Popen(['sleep', '600'])"),
+            "import sys; print('so long'); sys.exit(3)",
+            "import os; os.kill(os.getpid(), 11)",
+            "data = b'x' * (1 << 28)\nprint(len(data))",
+            "import subprocess; subprocess.Popen(['sleep', '600']); subprocess.Popen(['sleep', '600'])",
         ]
-        programs = list(nodes(*ends))
+        programs = list(nodes(*(self.python(f"{CALL}post('/barriers/all')\n{end}") for end in ends)))
         programs[2] = msgspec.structs.replace(programs[2], memory_bytes=1 << 26)
         trial = self.run(tmp_path, plan(programs))
         exits = [trial.exits(node.node)[-1] for node in trial.plan.nodes]

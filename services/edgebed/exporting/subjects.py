@@ -427,10 +427,11 @@ EXCHANGES = ExportTable(
     _exchanges,
     of_shards=True,
 )
-TABLES = (
+OF_TRAINING = (
     TRIALS, EVALUATIONS, CLIENTS, UPDATES, NODES, FAULTS, PHASES, LINKS, HOSTS, ACCOUNTING, STEPS, MODULE_LOSSES,
-    EXCHANGES, *programs.TABLES,
+    EXCHANGES,
 )  # fmt: skip
+TABLES = (*OF_TRAINING, *programs.TABLES)
 
 
 def tables_of(run: Run) -> tuple[ExportTable, ...]:
@@ -438,8 +439,7 @@ def tables_of(run: Run) -> tuple[ExportTable, ...]:
     if run.programs:
         return (programs.trials_table(run), *programs.TABLES, NODES, FAULTS, LINKS, HOSTS)
     has_shards = any(trial.summary.shards for trial in run.trials.values())
-    chosen = (each for each in TABLES if (has_shards or not each.of_shards) and each not in programs.TABLES)
-    return tuple(of_run(table, run) for table in chosen)
+    return tuple(of_run(table, run) for table in OF_TRAINING if has_shards or not table.of_shards)
 
 
 def of_run(table: ExportTable, run: Run) -> ExportTable:

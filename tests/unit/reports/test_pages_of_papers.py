@@ -41,7 +41,7 @@ def images(data_dir, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1200)
 @pytest.mark.usefixtures("images")
 def test_pages_are_what_the_lines_say(tmp_path):
     """Those of the papers, the front page and the appendix, to the byte; `edgebed reproduce --no-run` writes them."""

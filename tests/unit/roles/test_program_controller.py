@@ -190,6 +190,19 @@ def test_a_command_that_cannot_be_begun_fails_the_trial_at_once() -> None:
     assert world.lives["home-1"] == 1
 
 
+@pytest.mark.parametrize("policy", ["restart", "restart-all"])
+def test_a_program_that_ends_at_once_five_times_in_a_row_fails_the_trial(policy: str) -> None:
+    """One that lacks a module, say; one whose lives are longer goes on."""
+    plan = plan_of(*homes(), on_failure=policy, stop_time_s=300.0)
+    loops = StagedPrograms(plan, lives(home_0=Life(lives_s=0.5, code=1), home_1=KILLED, home_2=KILLED)).run()
+    longer = StagedPrograms(plan, lives(home_0=Life(lives_s=3.0, code=1), home_1=KILLED, home_2=KILLED)).run()
+
+    assert loops.ended.outcome == "failed"
+    assert loops.ended.reason.startswith("home-0: exit code 1")
+    assert loops.ended.reason.endswith(", for the 5th time in a row")
+    assert longer.ended.reason.startswith("5m have passed")
+
+
 def test_a_readiness_that_never_comes_fails_the_trial() -> None:
     """The reason has the node, what was waited for, and what to do."""
     nodes = (node("hub-0", 0, ready=PORT), node("home-0", 1, after=("hub",)))

@@ -48,7 +48,9 @@ from edgebed.roles.programs.ends import End, end_of, judged
 NOT_BEGUN = (125, 126, 127)
 """Exit codes, of shells and of `env`, of a command that could not be begun: another start ends in the same way."""
 STARTS_MAX = 5
-"""Lives that a program may end before it is ready, or all are, if a policy restarts it."""
+"""Lives in a row that a program may end before it is ready, or all are, or at once, if a policy restarts it."""
+BRIEF_S = 2.0
+"""Seconds that a life lasts which has ended at once."""
 UP = (State.READY, State.RUNNING, State.STOPPED)
 """States of a program that has been ready."""
 
@@ -86,7 +88,9 @@ class ProgramController:
         self.exits: dict[str, Exited] = {}
         """How each program that is not there ended."""
         self.vain: Counter[str] = Counter()
-        """Lives of each program that ended by themselves before it was ready, or before all were."""
+        """Lives of each program that ended by themselves before it was ready, or before all were, or at once."""
+        self.started_s: dict[str, float] = {}
+        """When each program was started last, in seconds of the trial."""
         self.planned: tuple[float, str] | None = None
         """When a program was ended on purpose last, and which."""
         self.seen_end = ""
@@ -176,6 +180,7 @@ class ProgramController:
         if event.node not in self.launching:
             return self._end("failed", f"{event.node} was started anew, and nobody had asked for it", now)
         self.launching.discard(event.node)
+        self.started_s[event.node] = now
         effects = self.members.become(event.node, State.STARTED)
         if self.is_ending or event.node in self.old:
             return [*effects, _kill(event.node)]
@@ -356,7 +361,8 @@ class ProgramController:
     def _died(self, record: Exited, reason: str, now: float, *, was_early: bool) -> list[Effect]:
         """Do what the policy has for a program that has not ended in order."""
         name, policy = record.name, self.plan.on_failure
-        is_never_ready = self._fails_to_start(record, was_early=was_early)
+        is_brief = was_early or now < self.started_s[name] + BRIEF_S
+        is_never_ready = self._fails_to_start(record, is_brief=is_brief)
         if (record.code in NOT_BEGUN and record.is_failure) or is_never_ready:
             return self._end("failed", f"{name}: {reason}{is_never_ready}", now)
         if policy == "restart-all":
@@ -370,12 +376,15 @@ class ProgramController:
             return self._end("failed", f"{name} ended before all programs were ready: {reason}", now)
         return []
 
-    def _fails_to_start(self, record: Exited, *, was_early: bool) -> str:
+    def _fails_to_start(self, record: Exited, *, is_brief: bool) -> str:
         """Count the lives of a program that came to nothing; what there is to say of them if these are too many."""
-        if record.asked or not (was_early or self.phase is Phase.LAUNCHED):
+        if record.asked:
+            return ""
+        if not (is_brief or self.phase is Phase.LAUNCHED):
+            self.vain.pop(record.name, None)
             return ""
         self.vain[record.name] += 1
-        return f", for the {STARTS_MAX}th time" if self.vain[record.name] == STARTS_MAX else ""
+        return f", for the {STARTS_MAX}th time in a row" if self.vain[record.name] == STARTS_MAX else ""
 
     def _end_all_to_start_anew(self, died: str, now: float) -> list[Effect]:
         """End all other programs, so that all are started anew together; nothing where that is under way."""
