@@ -36,8 +36,8 @@ def told() -> list[Any]:
     return [
         curves(
             16,
-            "What programs told last of $measure, lowest and highest of all nodes",
-            "A number that programs tell (program.measures), in its own unit; choose another one above.",
+            "What programs told last, lowest and highest of all nodes",
+            "The measure that is chosen above (program.measures), in its own unit.",
             "none",
             (least, "{{trial}}, lowest"),
             (most, "{{trial}}, highest"),

@@ -113,7 +113,7 @@ def test_agreement_of_programs_is_refused_with_a_sentence(runs):
 
 def test_what_was_told_once_is_no_curve(tmp_path):
     """A point that nobody sees; tables have the number."""
-    (trial, _) = finished_run(tmp_path, seed=1).trials.values()
+    (trial, _) = finished_run(tmp_path, seed=1).programs.values()
     measured = trial.series.programs.measured
     measured["step"] = {node: Told(told.t[:1], told.value[:1]) for node, told in measured["step"].items()}
 
