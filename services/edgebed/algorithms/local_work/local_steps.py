@@ -87,10 +87,13 @@ class LocalWork(base.LocalWork):
     def copies(self) -> float:
         """The way gone, the copy of the model, and a step; moments, and what else is made of a gradient."""
         config = self.config
-        adapts = {"sgd": (1.0 + config.nesterov) * (config.momentum > 0.0), "adagrad": 5.0}
-        made = (config.proximal > 0.0, config.clip_norm is not None, config.weight_decay > 0.0)
+        optimizer = {"sgd": (1.0 + config.nesterov) * (config.momentum > 0.0), "adagrad": 5.0}.get(
+            config.optimizer, 7.0
+        )
+        decays = 0.0 if not config.weight_decay else 1.0 + (optimizer > 0.0 and config.optimizer != "adamw")
+        is_clipped = config.clip_norm is not None and optimizer + decays > 0.0
         kept = descent_by(config).moments if config.moments == "kept" else 0
-        return 3.0 + adapts.get(config.optimizer, 7.0) + sum(made) + kept
+        return 3.0 + optimizer + decays + is_clipped + (config.proximal > 0.0) + kept
 
     def run(
         self,
