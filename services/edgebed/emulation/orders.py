@@ -72,6 +72,12 @@ class Watched(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: bool = False
 
 
+class Ask(msgspec.Struct, frozen=True):
+    """To a program's witness alone: what does its clock show? The question, the asker's clock, comes back with it."""
+
+    ask: int
+
+
 class Opens(msgspec.Struct, frozen=True):
     """To a program's witness alone: a barrier that the program waits at opens."""
 
@@ -100,6 +106,7 @@ class HelperCommand(msgspec.Struct, frozen=True):
     ended: bool = False
     addresses: dict[str, str] = {}
     opens: str = ""
+    ask: int = 0
 
 
 class HelperReply(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -59,16 +59,6 @@ def check_programs(scenario: Scenario, runtime: Runtime, emulation: Emulation = 
             "--emulation model: that model of a link is in edgebed's own nodes, and a program's traffic does not pass "
             "it; leave the option out"
         )
-    if not TRAITS[runtime].has_containers:
-        return
-    several = {name: len(trial.hosts) for name, trial in scenario.programs.items() if len(trial.hosts) > 1}
-    if several:
-        raise ScenarioError(
-            *(
-                scenario.place(name, "hosts").problem(f"programs run on one host, and here are {count}; name one alone")
-                for name, count in several.items()
-            )
-        )
 
 
 def program_warnings(

@@ -188,7 +188,7 @@ def test_why_no_page_told_a_measure_is_said(tmp_path):
     summary = summarise_programs(plan, series_of(tmp_path, *BEGIN, measured(3.0, "hub-0", loss=0.5), *told, *END))
 
     assert summary.warnings == (
-        "no page told step: hub-0: it has no steps and 1 more",
+        "no page told step: it has no steps (hub-0 and 1 more)",
         "no page told speed: none was read",
     )
 

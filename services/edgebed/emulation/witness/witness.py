@@ -5,11 +5,13 @@
     it says    {"url": ..., "clock": ...}      the kernel holds the link as asked: the program may begin
                {"t": ..., "record": {...}}     `Link`, `Usage`, `Connections` or `Bypass`, from looks a second apart
                {"call": ...}                   what the program says to its address (address.py), or its page (page.py)
+               {"asked": ..., "theirs": ...}   what its clock showed when that was asked, in nanoseconds
                {"listens": true}               somebody listens on the port that shows that the program is ready
                {"problem": ...}                why it ends
     it hears   {"began": ...}, {"change": {...}, "number": ...}     as those do who hold links (orders.py)
                {"opens": ...}                  a barrier that the program waits at opens
                {"pid": ...}                    which process the program is, where its cgroup is another each time
+               {"ask": ...}                    what does its clock show?
                {"ended": true}                 the program has ended
 
 Lines are JSON; times are those of this machine's monotonic clock. It sits in the node's network namespace, so what it
@@ -95,6 +97,10 @@ class WitnessLine(msgspec.Struct, frozen=True, omit_defaults=True):
     record: Link | Usage | Connections | Bypass | None = None
     listens: bool = False
     call: Call | None = None
+    asked: int = 0
+    """The question for its clock, as it came."""
+    theirs: int = 0
+    """What it showed then, in nanoseconds."""
     url: str = ""
     """Where the program's address is."""
     problem: str = ""
@@ -194,6 +200,8 @@ class Witness:
     def hear(self, line: bytes) -> None:
         """Obey an order; an empty one ends it."""
         command = msgspec.json.decode(line or ENDED, type=HelperCommand)
+        if command.ask:
+            _say([WitnessLine(asked=command.ask, theirs=time.monotonic_ns())])
         if command.ended:
             self.usage.end()
         if command.pid:

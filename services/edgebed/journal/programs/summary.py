@@ -161,9 +161,10 @@ def _warnings(plan: ProgramsPlan, series: Series) -> list[str]:
         texts.append(f"no output told {first_text(printed, NAMED_MAX)}: does its expression fit what is printed?")
     for each in never:
         if each.metric:
-            unread = {node: kept.unread.get(each.name) for node, kept in series.programs.outputs.items()}
-            whys = [f"{node}: {why}" for node, why in unread.items() if why]
-            texts.append(f"no page told {each.name}: {first_text(whys, 1) or 'none was read'}")
+            outputs = series.programs.outputs
+            whys = {node: kept.unread[each.name] for node, kept in outputs.items() if each.name in kept.unread}
+            why = f"{next(iter(whys.values()))} ({first_text(list(whys), 1)})" if whys else "none was read"
+            texts.append(f"no page told {each.name}: {why}")
     return texts + [text for node, kept in series.programs.outputs.items() for text in _output(node, kept)]
 
 
