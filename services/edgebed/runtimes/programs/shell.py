@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from edgebed.core import records
-from edgebed.core.last_words import LINE_SHOWN
+from edgebed.core.last_words import addition, last_of
 from edgebed.core.patience import threads_a_core
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned.fault import Injection
@@ -149,8 +149,7 @@ class _NodeOutput:
 
     def last_line(self) -> str:
         """The life's last line, as an addition to how it ended."""
-        lines = [line for line in self.tail.decode(errors="replace").splitlines() if line.strip()]
-        return f"; last line: {lines[-1][:LINE_SHOWN]!r}" if lines else ""
+        return addition(last_of(self.tail.decode(errors="replace")))
 
     def close(self) -> records.Output:
         """Complete the log; say how much of the output is in it."""
