@@ -85,9 +85,11 @@ class Opens(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a program says to the address that its witness serves: measures, or that it has come to a barrier."""
+    """What a program says to the address that its witness serves, or on its page: measures; or it is at a barrier."""
 
     measured: dict[str, float] = {}
+    unread: dict[str, str] = {}
+    """Why each of the others was not found on the page, of those that never were."""
     barrier: str = ""
     nodes: int = 0
     """How many nodes the barrier waits for."""

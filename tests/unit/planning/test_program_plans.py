@@ -9,7 +9,7 @@ from edgebed.core.errors import InfrastructureError, ScenarioError
 from edgebed.core.package import SHIPPED
 from edgebed.core.planned.fault import AtMeasure, Trigger
 from edgebed.core.planned.link import LinkPlan
-from edgebed.core.planned.program import Ends, OutputMeasure, Ready
+from edgebed.core.planned.program import Ends, OutputMeasure, Page, Ready
 from edgebed.emulation import means
 from edgebed.planning import program_plans
 from edgebed.planning.link_warnings import check_links
@@ -103,6 +103,21 @@ def test_the_program_has_what_ends_it_and_what_its_output_tells(plan):
         OutputMeasure(name="step", pattern=r"step (\d+)", of="home-0"),
     )
     assert (program.limits.processes, program.limits.scratch_bytes) == (64, 1 << 20)
+
+
+def test_a_page_is_that_of_the_class_or_of_the_program(plan):
+    """A measure that is a metric has no expression."""
+    found = plan(
+        "program.prometheus={ port: 9100 }",
+        "fleet.hub.prometheus={ port: 9200, path: /own }",
+        "program.measures.accuracy={ prometheus: 'accuracy{split=\"val\"}', of: hub }",
+    )
+
+    assert [node.page for node in found.nodes] == [Page(port=9200, path="/own"), *[Page(port=9100)] * 3]
+    assert found.program.measures[1] == OutputMeasure(
+        name="accuracy", pattern="", metric='accuracy{split="val"}', of="hub"
+    )
+    assert {node.page for node in plan().nodes} == {None}
 
 
 @pytest.mark.parametrize(
