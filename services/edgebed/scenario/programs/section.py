@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
@@ -15,6 +15,8 @@ from edgebed.scenario.section import Duration, Form, Memory, Section, file_name,
 MEASURE_PATTERN = "^[a-z][a-z0-9_]{0,39}$"
 VARIABLE_PATTERN = "^[A-Za-z_][A-Za-z0-9_]*$"
 OWN_VARIABLES = "EDGEBED_"
+WORDS: Final = ("all", "first")
+"""What `ends` may be beside classes, nodes and lines."""
 JSON = "json"
 """In place of an expression: the value of that name in lines that are JSON objects."""
 ENDS_FORM = "all, first, a class or node, or a line of output: { log: 'Run finished', of: hub }"
@@ -96,7 +98,7 @@ def _read_measure(given: object) -> ShownLine:
 
 
 def _read_ends(given: object) -> Ends:
-    if given in ("all", "first"):
+    if given in WORDS:
         return Ends(kind=given)
     if isinstance(given, str) and given:
         return Ends(kind="class", of=given)
