@@ -3,9 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-from dashboards.building.frame import class_variable, events, run_variable, trial_variable, trials_begin, whole
+from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.models import dashboard as model
+
+from dashboards.building.frame import (
+    asked,
+    class_variable,
+    events,
+    run_variable,
+    trial_variable,
+    trials_begin,
+    whole,
+)
 from dashboards.building.panels import counted, curves, mirrored
-from dashboards.building.queries import BY_NODE, CHOSEN, latest_total, rate, ten, value
+from dashboards.building.queries import BY_NODE, CHOSEN, HERE, latest_total, rate, ten, value
 
 NAME = "programs"
 MEASURE = "edgebed_program_measure"
@@ -21,15 +32,15 @@ def link(direction: str, chosen: str) -> tuple[str, str]:
 
 def told() -> list[Any]:
     """What they tell, and how often they began anew."""
-    least, most = (f"{how} by (trial, measure) ({MEASURE}{{{CHOSEN}}})" for how in ("min", "max"))
+    least, most = (f'{how} by (trial) ({MEASURE}{{{CHOSEN},measure="$measure"}})' for how in ("min", "max"))
     return [
         curves(
             16,
             "What programs told last, lowest and highest of all nodes",
-            "Numbers of the programs' output (program.measures), in their own units.",
+            "The measure that is chosen above (program.measures), in its own unit.",
             "none",
-            (least, "{{trial}} {{measure}}, lowest"),
-            (most, "{{trial}} {{measure}}, highest"),
+            (least, "{{trial}}, lowest"),
+            (most, "{{trial}}, highest"),
         ).no_value("no program has told a measure"),
         counted(
             curves(
@@ -83,9 +94,16 @@ def used() -> list[Any]:
     ]
 
 
+def measure_variable() -> dashboard.QueryVariable:
+    """One of the measures of these trials: they have a unit each."""
+    return asked("measure", "Measure", f"label_values({MEASURE}{{{HERE}}}, measure)", 1).sort(
+        model.VariableSort.NATURAL_ASC
+    )
+
+
 def build() -> str:
     """The dashboard as JSON."""
     panels: dict[str, Sequence[Any]] = {"What they tell": told(), "What they send and use": used()}
-    chosen = [run_variable(), trial_variable(), class_variable()]
+    chosen = [run_variable(), trial_variable(), class_variable(), measure_variable()]
     about = "What do the user's own programs tell, send and use?"
     return whole(NAME, "Programs", about, chosen, [trials_begin(), *events()], panels)

@@ -122,17 +122,22 @@ def test_a_node_that_is_killed_and_launched_again_trains_in_its_second_life(told
 
 
 def test_a_frozen_node_does_nothing_is_noticed_and_goes_on(told):
-    """What it had sent before, one update at most, may still be applied. It goes on a moment before that is noted."""
+    """What it had sent before, one update at most, may still be applied. It goes on a moment before that is noted.
+
+    On a busy machine it may miss a check at other times too.
+    """
     frozen_s, thawed_s = told.done_s("frozen-0", "freeze"), told.done_s("frozen-0", "thaw")
     (asked_s,) = (
         each["asked_s"] for each in told.of("fault") if (each["target"], each["action"]) == ("frozen-0", "thaw")
     )
-    states = [each["state"] for each in told.of("node", name="frozen-0") if each["t"] > told.began_s]
+    states = [(each["t"], each["state"]) for each in told.of("node", name="frozen-0")]
 
     assert told.updates("frozen-0", told.began_s, frozen_s)
     assert len(told.updates("frozen-0", frozen_s, asked_s)) <= 1
     assert told.updates("frozen-0", thawed_s)
-    assert states == ["running", "unresponsive", "running", "stopped"]
+    assert told.unresponsive_s("frozen-0", frozen_s, thawed_s) > 0.0
+    assert "running" in {state for t, state in states if t > asked_s}
+    assert states[-1][1] == "stopped"
 
 
 def test_nothing_passes_a_cut_and_after_the_heal_it_goes_on(told):

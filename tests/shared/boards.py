@@ -28,7 +28,7 @@ def fill(expr: str, run: str = "demo/0001", trial: str = ".+", **others: str) ->
     """A query with values in place of Grafana's variables."""
     values = {
         "run": run, "trial": trial, "device_class": ".+", "worker": ".+", "shard": ".+", "host": ".*",
-        "trial_a": "asgd", "run_b": run, "trial_b": "adacomp", "shift": "-30000", "target": "0.5",
+        "trial_a": "asgd", "run_b": run, "trial_b": "adacomp", "shift": "-30000", "target": "0.5", "measure": "loss",
         "__rate_interval": "20s", "__range": "15m", "__interval": "5s",
     }  # fmt: skip
     return re.sub(r"\$\{?(\w+)\}?", lambda found: (values | others)[found[1]], expr)

@@ -14,7 +14,7 @@ from program_trials import ProgramTrial, nodes, plan, python, run
 from edgebed.core import records
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned.fault import AtMeasure, FaultPlan, FaultStep, Injection, Trigger
-from edgebed.core.planned.program import Ends, OutputMeasure, Program, Ready
+from edgebed.core.planned.program import Ends, OutputMeasure, Page, Program, Ready
 from edgebed.core.runtimes import Runtime
 
 BYTES = 1_000_000
@@ -69,6 +69,20 @@ except HTTPError as error:
 """
 )
 CALLED = Program(measures=(OutputMeasure(name="loss", pattern=""), OutputMeasure(name="point", pattern="")))
+PAGE = """
+import http.server
+class Page(http.server.BaseHTTPRequestHandler):
+    asked = 0
+    def do_GET(self):
+        Page.asked += 1
+        text = f'# TYPE loss gauge\\nloss{{split="train"}} 9\\nloss{{split="val"}} {Page.asked}\\nsteps_total 7\\n'
+        self.send_response(200 if self.path == "/all" else 404)
+        self.end_headers()
+        self.wfile.write(text.encode())
+    def log_message(self, *_):
+        pass
+http.server.HTTPServer(("", 9100), Page).serve_forever()
+"""
 SLEEP = "import time; time.sleep(60)"
 
 
@@ -265,3 +279,29 @@ while heard.recv(1):
             assert trial.all(records.Usage, f"home-{k}")[-1].uplink_bytes < 10_000
             assert not trial.all(records.Bypass, f"home-{k}")
         assert trial.ended.outcome == "completed"
+
+    def test_a_program_s_own_page_tells_measures_and_nothing_of_it_is_on_the_link(self, tmp_path: Path) -> None:
+        """A value a second, each a measure like any other, at which a fault comes; why one is not there is told."""
+        metrics = {"loss": 'loss{split="val"}', "steps": "steps_total", "speed": "steps_per_second", "both": "loss"}
+        measures = tuple(OutputMeasure(name=name, pattern="", metric=metric) for name, metric in metrics.items())
+        at = AtMeasure(measure="loss", value=3)
+        faults = tuple(fault(f"home-{k}", (0.0, "kill"), at_measure=at) for k in range(2))
+        there, elsewhere = nodes(self.python(PAGE), self.python(PAGE))
+        there = msgspec.structs.replace(there, page=Page(port=9100, path="/all"))
+        elsewhere = msgspec.structs.replace(elsewhere, page=Page(port=9100))
+        trial = self.run(tmp_path, plan([there, elsewhere], program=Program(measures=measures), faults=faults))
+
+        told = [(t, record.measured) for t, node, record in trial.entries if isinstance(record, records.Measured)]
+        assert [measured for _, measured in told][:3] == [{"loss": k, "steps": 7.0} for k in (1.0, 2.0, 3.0)]
+        assert told[2][0] - told[0][0] > 1.5, "it is asked once a second"
+        assert [record.signal for record in trial.exits("home-0")] == ["SIGKILL"]
+        first, second = (trial.all(records.Output, f"home-{k}")[-1].unread for k in range(2))
+        where = "http://127.0.0.1:9100"
+        assert first == {
+            "speed": f"{where}/all has no steps_per_second",
+            "both": f"{where}/all has 2 of loss: say which by their labels",
+        }
+        assert second == dict.fromkeys(metrics, f"{where}/metrics does not answer: it says 404 Not Found")
+        for k in range(2):
+            assert trial.all(records.Usage, f"home-{k}")[-1].uplink_bytes < 10_000
+            assert not trial.all(records.Bypass, f"home-{k}")

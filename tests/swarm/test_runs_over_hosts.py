@@ -147,6 +147,66 @@ def test_a_run_over_three_hosts_outlives_a_cut_a_restart_of_its_server_and_a_hos
     assert left(clients) == []
 
 
+HUB = """
+import socket
+listener = socket.create_server(("", 8000))
+clients = [listener.accept()[0] for _ in range(2)]
+for step in range(1, 61):
+    for client in clients:
+        client.sendall(bytes(20_000))
+    for client in clients:
+        client.recv(1, socket.MSG_WAITALL)
+    print("step", step, flush=True)
+"""
+HOME = """
+import socket
+with socket.create_connection(("hub-0", 8000)) as hub:
+    while hub.recv(20_000, socket.MSG_WAITALL):
+        hub.sendall(b"x")
+"""
+PROGRAMS = {
+    "name": "programs-over-hosts",
+    "question": "Are programs on three hosts under the same conditions as on one?",
+    "program": {"files": "app", "measures": {"step": "step ([0-9]+)"}, "ends": "hub"},
+    "fleet": {
+        "hub": {"run": "python hub.py", "uplink": "20mbit", "downlink": "20mbit", "ready": {"port": 8000}},
+        "home": {"run": "python home.py", "after": "hub", "count": 2, "uplink": "5mbit", "downlink": "5mbit"},
+    },
+    "faults": [{"cut": "home-1", "at_measure": {"step": 20}, "for": "2s"}],
+    "stop": {"time": "90s"},
+    "expect": {"exit_code": "== 0", "final_step": "== 60"},
+}  # fmt: skip
+
+
+@pytest.mark.campaign
+@pytest.mark.timeout(400)
+def test_programs_over_three_hosts_are_seen_at_the_controllers_time(swarm, clients, tmp_path):
+    """Links are held, a cut is timed, and clocks are known, though they are a thousand seconds apart."""
+    (tmp_path / "app").mkdir()
+    (tmp_path / "app" / "hub.py").write_text(HUB)
+    (tmp_path / "app" / "home.py").write_text(HOME)
+    (tmp_path / "scenario.yaml").write_bytes(msgspec.json.encode(PROGRAMS))
+    (tmp_path / "hosts.yaml").write_text(hosts_of(swarm, {"e1": "hub", "e2": "home", "e3": "home"}), encoding="utf-8")
+    controller = Controller(swarm, tmp_path, "run", "scenario.yaml", "--runtime", "docker")
+    code, said = controller.end(200.0)
+
+    assert code == 0, said[-3000:]
+    entries = controller.journal()
+    began_s = next(t for t, _, record in entries if isinstance(record, records.Trial))
+    ended_s = entries[-1][0]
+    told = [(t, node, record) for t, node, record in entries if isinstance(record, records.Link | records.Usage)]
+    assert {node for _, node, _ in told} == {"hub-0", "home-0", "home-1"}
+    assert all(began_s - 30.0 < t <= ended_s + 1.0 for t, _, _ in told)
+    assert not any(record.differed for _, _, record in told)
+    clocks = {node: record for _, node, record in entries if isinstance(record, records.Clock)}
+    assert {node: round(clock.offset_s / 1000) for node, clock in clocks.items()} == {
+        "hub-0": 0, "home-0": -1, "home-1": -2,
+    }, clocks  # fmt: skip
+    assert all(abs(clock.offset_s - 1000 * round(clock.offset_s / 1000)) <= clock.error_s for clock in clocks.values())
+    assert all(clock.error_s < 0.1 for clock in clocks.values())
+    assert left(clients) == []
+
+
 @pytest.mark.campaign
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("method", ["sync-sgd", "fedavg"])

@@ -1,6 +1,7 @@
 """How a node's process ended, in words, and the end of what it printed."""
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ LINE_SHOWN = 500  # characters of a line that any code may have printed
 END_S = 10.0
 """Time that a process has to end which has closed its output, or was asked to end."""
 SIGNALLED = 128  # a shell's exit code for a child that a signal ended is this and the signal's number
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def describe_status(status: int) -> str:
@@ -66,14 +68,23 @@ def end_of(log: Path, begins_at: int = 0) -> str:
 
 def last_words(log: Path, begins_at: int = 0) -> str:
     """Return the last line of a log that is not blank."""
-    lines = [line for line in end_of(log, begins_at).splitlines() if line.strip()]
+    return last_of(end_of(log, begins_at))
+
+
+def last_of(text: str) -> str:
+    """Return the last line that is not blank, without a terminal's colours."""
+    lines = [line for line in _COLOURS.sub("", text).splitlines() if line.strip()]
     return lines[-1][:LINE_SHOWN] if lines else ""
 
 
 def last_line(log: Path, begins_at: int = 0) -> str:
     """Return the last line of a log as an addition to how its node ended; empty if there is none."""
-    text = last_words(log, begins_at)
-    return f"; last line: {text!r}" if text else ""
+    return addition(last_words(log, begins_at))
+
+
+def addition(line: str) -> str:
+    """Return a last line as an addition to how its node ended."""
+    return f"; last line: {line!r}" if line else ""
 
 
 def _mebibytes(size: int) -> str:

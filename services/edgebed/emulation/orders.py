@@ -72,6 +72,12 @@ class Watched(msgspec.Struct, frozen=True, omit_defaults=True):
     ended: bool = False
 
 
+class Ask(msgspec.Struct, frozen=True):
+    """To a program's witness alone: what does its clock show? The question, the asker's clock, comes back with it."""
+
+    ask: int
+
+
 class Opens(msgspec.Struct, frozen=True):
     """To a program's witness alone: a barrier that the program waits at opens."""
 
@@ -79,9 +85,11 @@ class Opens(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a program says to the address that its witness serves: measures, or that it has come to a barrier."""
+    """What a program says to the address that its witness serves, or on its page: measures; or it is at a barrier."""
 
     measured: dict[str, float] = {}
+    unread: dict[str, str] = {}
+    """Why each of the others was not found on the page, of those that never were."""
     barrier: str = ""
     nodes: int = 0
     """How many nodes the barrier waits for."""
@@ -98,6 +106,7 @@ class HelperCommand(msgspec.Struct, frozen=True):
     ended: bool = False
     addresses: dict[str, str] = {}
     opens: str = ""
+    ask: int = 0
 
 
 class HelperReply(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -10,7 +10,7 @@ from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned import command
 from edgebed.core.planned.fault import FaultPlan, nodes_with_changed_links
-from edgebed.core.planned.program import Limits, Program, ProgramPlan, Ready
+from edgebed.core.planned.program import Limits, Page, Program, ProgramPlan, Ready
 from edgebed.core.quantities import all_text
 from edgebed.core.runtimes import TRAITS, Emulation, Runtime
 from edgebed.core.units import format_duration
@@ -58,16 +58,6 @@ def check_programs(scenario: Scenario, runtime: Runtime, emulation: Emulation = 
         raise ScenarioError(
             "--emulation model: that model of a link is in edgebed's own nodes, and a program's traffic does not pass "
             "it; leave the option out"
-        )
-    if not TRAITS[runtime].has_containers:
-        return
-    several = {name: len(trial.hosts) for name, trial in scenario.programs.items() if len(trial.hosts) > 1}
-    if several:
-        raise ScenarioError(
-            *(
-                scenario.place(name, "hosts").problem(f"programs run on one host, and here are {count}; name one alone")
-                for name, count in several.items()
-            )
         )
 
 
@@ -137,7 +127,7 @@ def _nodes(seed: int, trial: ProgramTrial, faults: Sequence[FaultPlan]) -> Itera
     changed = nodes_with_changed_links(faults)
     for rank, member in enumerate(trial.members):
         section = trial.fleet[member.device_class]
-        ready = section.ready or program.ready
+        ready, page = section.ready or program.ready, section.prometheus or program.prometheus
         yield ProgramPlan(
             node=member.node,
             device_class=member.device_class,
@@ -154,5 +144,6 @@ def _nodes(seed: int, trial: ProgramTrial, faults: Sequence[FaultPlan]) -> Itera
             image=section.image or program.image or "",
             environment=program.env | section.env,
             ready=ready.planned() if ready else Ready(),
+            page=Page(port=page.port, path=page.path) if page else None,
             after=section.waits_for,
         )

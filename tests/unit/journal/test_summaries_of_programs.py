@@ -178,6 +178,21 @@ def test_expectations_are_judged_and_what_never_came_or_was_left_out_is_said(tmp
     )
 
 
+def test_why_no_page_told_a_measure_is_said(tmp_path):
+    """By the first node that knows, and how many more there are; one that came is not named."""
+    unread = {"loss": "it does not answer", "step": "it has no steps"}
+    told = [(21.9, node, records.Output(bytes=0, unread=unread)) for node in NAMES[:2]]
+    names = ("loss", "step", "speed")
+    measures = tuple(OutputMeasure(name=name, pattern="", metric=name) for name in names)
+    plan = msgspec.structs.replace(plan_of(), program=Program(measures=measures))
+    summary = summarise_programs(plan, series_of(tmp_path, *BEGIN, measured(3.0, "hub-0", loss=0.5), *told, *END))
+
+    assert summary.warnings == (
+        "no page told step: it has no steps (hub-0 and 1 more)",
+        "no page told speed: none was read",
+    )
+
+
 def verdict_of(tmp_path, *more, plan=None):
     """The verdict on a quiet trial, with some lines more."""
     fidelity = summarise_programs(plan or plan_of(), series_of(tmp_path, *BEGIN, *WELL, *LOOKS, *QUIET, *more, *END))

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from edgebed.runtimes.containers.programs.clocks import WitnessClock
 from edgebed.runtimes.live.clocks.estimate import DRIFT_MAX, WANDER, Estimate, Estimator, Exchange
-from edgebed.runtimes.live.clocks.following import EXCHANGES, ClockMeter, FollowedClock
+from edgebed.runtimes.live.clocks.following import EVERY_S, EXCHANGES, ClockMeter, FollowedClock
 from edgebed.runtimes.live.clocks.steering import SLEW, STEP_NS, Steering
 
 SECOND = 1_000_000_000
@@ -187,3 +188,28 @@ def test_an_hour_with_a_drifting_clock_is_told_in_a_few_lines_that_hold():
     assert len(told) < 12
     assert told[-1].error_s < 0.5e-3
     assert wrong_ns < MS / 10
+
+
+@given(
+    other=others,
+    delays_ns=st.lists(st.tuples(st.integers(1, 50 * MS), st.integers(1, 50 * MS)), min_size=40, max_size=40),
+)
+def test_times_of_a_witness_are_known_to_half_a_round_trip(other, delays_ns):
+    """Whatever its clock shows: asked eight times in a row, and after each pause; what is journaled says so."""
+    now_ns = 7 * SECOND
+    clock = WitnessClock(lambda: now_ns)
+    for up_ns, down_ns in delays_ns:
+        while not (asked_ns := clock.due()):
+            now_ns += SECOND // 4
+        theirs_ns = other.at(now_ns + up_ns)
+        now_ns += up_ns + down_ns
+        news = clock.answered(asked_ns, theirs_ns)
+        if news is not None:
+            error_s = abs(news.offset_s + (other.at(now_ns) - now_ns) * 1e-9)
+            assert error_s <= news.error_s + 1e-6 * max(1.0, abs(news.offset_s) * 1e-6)
+
+    assert clock.told is not None
+    assert clock.told.error_s <= 0.1 + 2 * EVERY_S * DRIFT_MAX
+    theirs_s = other.at(now_ns) * 1e-9
+    assert abs(clock.ours_s(theirs_s) - now_ns * 1e-9) <= 0.1 + abs(theirs_s) * 1e-12
+    assert abs(clock.theirs_s(clock.ours_s(theirs_s)) - theirs_s) <= 1e-6 + abs(theirs_s) * 1e-12

@@ -195,7 +195,7 @@ def test_without_a_checkout_the_folder_that_one_is_in_counts(monkeypatch, checko
 
 
 def test_how_a_node_ended_is_told_in_words(tmp_path) -> None:
-    """The signal by its name, the code, and the last line that is not blank."""
+    """The signal by its name, the code, and the last line that is not blank, without its colours."""
     log = tmp_path / "edge-0.log"
 
     assert describe_status(9) == "killed by SIGKILL"
@@ -206,7 +206,7 @@ def test_how_a_node_ended_is_told_in_words(tmp_path) -> None:
         "exited with code 255",
     ]
     assert last_line(log) == ""
-    log.write_text("starting\nValueError: no\n\n")
+    log.write_text("starting\n\x1b[31mValueError\x1b[0m: no\n\x1b[0m\n")
     assert last_line(log) == "; last line: 'ValueError: no'"
     assert last_line(log, log.stat().st_size) == "", "those were the words of an earlier life"
 

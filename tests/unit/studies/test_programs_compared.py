@@ -10,6 +10,8 @@ from command_line import command_line
 from program_runs import finished_run
 
 from edgebed.core.errors import ScenarioError
+from edgebed.journal.programs.series import Told
+from edgebed.reports.programs.charts import charts
 from edgebed.reports.studies.study import compared
 from edgebed.studies.agreement.run_agreement import judge
 from edgebed.studies.arms import gather
@@ -107,3 +109,12 @@ def test_agreement_of_programs_is_refused_with_a_sentence(runs):
     """There are no updates to set beside each other."""
     with pytest.raises(ScenarioError, match="of runs of programs edgebed compare shows the differences"):
         judge(runs)
+
+
+def test_what_was_told_once_is_no_curve(tmp_path):
+    """A point that nobody sees; tables have the number."""
+    (trial, _) = finished_run(tmp_path, seed=1).programs.values()
+    measured = trial.series.programs.measured
+    measured["step"] = {node: Told(told.t[:1], told.value[:1]) for node, told in measured["step"].items()}
+
+    assert [chart.title for chart in charts({"slow": trial})] == ["loss against time", "loss against bytes sent"]

@@ -23,12 +23,21 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     """Time since it was started."""
 
 
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A page that a program has for Prometheus, on the loopback of its node."""
+
+    port: PositiveCount
+    path: str = "/metrics"
+
+
 class OutputMeasure(msgspec.Struct, frozen=True, kw_only=True):
-    """A number that the program's output tells again and again."""
+    """A number that the program's output, or its page, tells again and again."""
 
     name: str
     pattern: str
     """An expression whose one group is the number; empty: the value of that name in lines that are JSON objects."""
+    metric: str = ""
+    """A metric of the program's page, with labels if need be, which alone is looked for then; empty: none."""
     of: str = ""
     """The class, or node, whose output it is looked for in; empty: all."""
 
@@ -93,5 +102,7 @@ class ProgramPlan(CommonPlan, frozen=True, kw_only=True, tag="program"):
     environment: dict[str, str] = msgspec.field(default_factory=dict)
     """Variables beside those that edgebed sets, with placeholders."""
     ready: Ready = Ready()
+    page: Page | None = None
+    """Its page for Prometheus; None: none is known."""
     after: tuple[str, ...] = ()
     """Classes whose nodes are to be ready before it is started."""

@@ -1,5 +1,7 @@
 """What is known of programs of the user's: what they measured, how they ended, how much of what they said is kept."""
 
+import msgspec
+
 from edgebed.core.bounds import Count
 from edgebed.core.recorded.record import Loss, Record
 
@@ -56,3 +58,5 @@ class Output(Record):
     """Measures beyond those that are taken in a second."""
     unusable: Count = 0
     """Values of measures that were no finite numbers."""
+    unread: dict[str, str] = msgspec.field(default_factory=dict)
+    """Why each measure was not found on the program's page, of those that never were."""

@@ -4,12 +4,14 @@
 
     it says    {"url": ..., "clock": ...}      the kernel holds the link as asked: the program may begin
                {"t": ..., "record": {...}}     `Link`, `Usage`, `Connections` or `Bypass`, from looks a second apart
-               {"call": ...}                   what the program says to its address (address.py)
+               {"call": ...}                   what the program says to its address (address.py), or its page (page.py)
+               {"asked": ..., "theirs": ...}   what its clock showed when that was asked, in nanoseconds
                {"listens": true}               somebody listens on the port that shows that the program is ready
                {"problem": ...}                why it ends
     it hears   {"began": ...}, {"change": {...}, "number": ...}     as those do who hold links (orders.py)
                {"opens": ...}                  a barrier that the program waits at opens
                {"pid": ...}                    which process the program is, where its cgroup is another each time
+               {"ask": ...}                    what does its clock show?
                {"ended": true}                 the program has ended
 
 Lines are JSON; times are those of this machine's monotonic clock. It sits in the node's network namespace, so what it
@@ -37,6 +39,7 @@ from edgebed.core.errors import EdgebedError, InfrastructureError
 from edgebed.core.linux import die_with_parent, monotonic_clock
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
+from edgebed.core.planned.program import OutputMeasure, Page
 from edgebed.core.recorded.measured import LOOK_S, Bypass, Connections, Link, Usage
 from edgebed.emulation.conditions import EffectiveLink
 from edgebed.emulation.namespaces import Home, inside
@@ -69,8 +72,10 @@ class WitnessRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The port that shows that the program is ready; None: none does."""
     names: dict[str, str]
     """Nodes by their addresses."""
-    measures: tuple[str, ...] = ()
-    """What the program may tell at its address."""
+    measures: tuple[OutputMeasure, ...] = ()
+    """What the program may tell at its address, and what is looked for on its page."""
+    page: Page | None = None
+    """The program's page for Prometheus; None: none is known."""
     link: LinkPlan = LinkPlan()
     changeable: bool = False
     """Whether faults will change the link."""
@@ -92,6 +97,10 @@ class WitnessLine(msgspec.Struct, frozen=True, omit_defaults=True):
     record: Link | Usage | Connections | Bypass | None = None
     listens: bool = False
     call: Call | None = None
+    asked: int = 0
+    """The question for its clock, as it came."""
+    theirs: int = 0
+    """What it showed then, in nanoseconds."""
     url: str = ""
     """Where the program's address is."""
     problem: str = ""
@@ -170,6 +179,7 @@ class Witness:
     """Watches a node; made in any namespace. Raises InfrastructureError."""
 
     def __init__(self, request: WitnessRequest) -> None:
+        self.request = request
         self.effective = EffectiveLink(request.link)
         with inside(request.home.namespace):
             self.reader = LinkReader(request.home.address)
@@ -177,7 +187,7 @@ class Witness:
             self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.address: Address | None = None
-        threading.Thread(target=self._serve, args=(request,), daemon=True).start()
+        threading.Thread(target=self._serve, daemon=True).start()
         self.link = LinkMeter(request.node, self.effective, self.reader, request.delay)
         is_asked = request.link.shaped or request.changeable
         self.meter = self.link if is_asked else ChangedLink(request.node, lambda: self.link, FIRST_HELD_S)
@@ -190,6 +200,8 @@ class Witness:
     def hear(self, line: bytes) -> None:
         """Obey an order; an empty one ends it."""
         command = msgspec.json.decode(line or ENDED, type=HelperCommand)
+        if command.ask:
+            _say([WitnessLine(asked=command.ask, theirs=time.monotonic_ns())])
         if command.ended:
             self.usage.end()
         if command.pid:
@@ -201,7 +213,7 @@ class Witness:
         if command.opens and self.address:
             self.address.open(command.opens)
 
-    def _serve(self, request: WitnessRequest) -> None:
+    def _serve(self) -> None:
         """Serve the program's address once it is called: what serves it takes 6 MB, and most programs do not call."""
         select.select([self.listener], [], [])
         from edgebed.emulation.witness.address import Address
@@ -209,8 +221,26 @@ class Witness:
         def called(call: Call) -> None:
             _say([WitnessLine(time.monotonic(), call=call)])
 
-        self.address = Address(self.listener, called, request.measures, len(request.names))
+        names = [each.name for each in self.request.measures]
+        self.address = Address(self.listener, called, names, len(self.request.names))
         self.address.serve_forever()
+
+    def begin_reading(self) -> None:
+        """Read the program's page from now on, once a second, where measures are looked for on it."""
+        if self.request.page and any(each.metric for each in self.request.measures):
+            with inside(self.request.home.namespace):
+                threading.Thread(target=self._read, args=(self.request.page,), daemon=True).start()
+
+    def _read(self, page: Page) -> None:
+        from edgebed.emulation.witness.page import PageReader
+
+        reader, before = PageReader(page, self.request.measures), Call()
+        while True:
+            call = reader.read()
+            if call.measured or call.unread != before.unread:
+                _say([WitnessLine(time.monotonic(), call=call)])
+            before = call
+            time.sleep(LOOK_S)
 
     def shows_ready(self) -> bool:
         """Whether the port is open that shows that the program is ready; it is said once."""
@@ -256,6 +286,7 @@ def _watch(witness: Witness) -> None:
     witness.link.wait_until_held(hear_all)
     next_s = time.monotonic()
     _say([WitnessLine(next_s, monotonic_clock(), url=witness.url)])
+    witness.begin_reading()
     while not witness.usage.is_last:
         line = lines.read(next_s if witness.port is None else min(next_s, time.monotonic() + PORT_S))
         if line is not None:

@@ -156,9 +156,15 @@ def _warnings(plan: ProgramsPlan, series: Series) -> list[str]:
     texts = [f"{each.name} ended with {each.text}" for each in failed[:NAMED_MAX]]
     if len(failed) > NAMED_MAX:
         texts.append(f"{len(failed) - NAMED_MAX:,} more programs failed")
-    never = [each.name for each in plan.program.measures if each.name not in series.programs.measured]
-    if never and series.trial:
-        texts.append(f"no output told {first_text(never, NAMED_MAX)}: does its expression fit what is printed?")
+    never = [each for each in plan.program.measures if each.name not in series.programs.measured and series.trial]
+    if printed := [each.name for each in never if not each.metric]:
+        texts.append(f"no output told {first_text(printed, NAMED_MAX)}: does its expression fit what is printed?")
+    for each in never:
+        if each.metric:
+            outputs = series.programs.outputs
+            whys = {node: kept.unread[each.name] for node, kept in outputs.items() if each.name in kept.unread}
+            why = f"{next(iter(whys.values()))} ({first_text(list(whys), 1)})" if whys else "none was read"
+            texts.append(f"no page told {each.name}: {why}")
     return texts + [text for node, kept in series.programs.outputs.items() for text in _output(node, kept)]
 
 

@@ -307,6 +307,7 @@ def _output(record: records.Output) -> str:
         _if(record.left_out_bytes, f"{bytes_text(record.left_out_bytes)} of it left out of the log"),
         _if(record.dropped, f"{count_text(record.dropped, 'measure')} beyond those of a second dropped"),
         _if(record.unusable, f"{count_text(record.unusable, 'value')} that are no finite number"),
+        *(f"no {name}: {why}" for name, why in record.unread.items()),
     )
 
 

@@ -189,7 +189,7 @@ def _ends_text(plan: ProgramsPlan) -> str:
 
 
 def _measure_text(measure: OutputMeasure) -> str:
-    where = measure.pattern or "JSON lines"
+    where = (measure.metric and f"metric {measure.metric}") or measure.pattern or "JSON lines"
     return f"{measure.name} by {where}" + (f" of {measure.of}" if measure.of else "")
 
 

@@ -18,7 +18,10 @@ SENT = "sent by all nodes over their links"
 
 
 def charts(trials: Mapping[str, ProgramTrial]) -> Iterator[Chart]:
-    """For each measure its curves against time, and against bytes where nodes count them; trials by name."""
+    """For each measure its curves against time, and against bytes where nodes count them; trials by name.
+
+    What a node told once alone is no curve: tables have it.
+    """
     names = dict.fromkeys(name for trial in trials.values() for name in trial.summary.measures)
     sent = {name: told for name, trial in trials.items() if len((told := trial.series.programs.sent).t)}
     for name in names:
@@ -26,11 +29,15 @@ def charts(trials: Mapping[str, ProgramTrial]) -> Iterator[Chart]:
             (called, node): told
             for called, trial in trials.items()
             for node, told in trial.series.programs.measured.get(name, {}).items()
+            if len(told.t) > 1
         }
+        if not curves:
+            continue
         shown = dict(list(curves.items())[:LINES_MAX])
         yield Chart(f"{name} against time", _drawing(name, TIME, shown), len(shown))
         over = {key: told._replace(t=np.interp(told.t, *sent[key[0]])) for key, told in shown.items() if key[0] in sent}
-        yield Chart(f"{name} against bytes sent", _drawing(name, SENT, over), len(over))
+        if over:
+            yield Chart(f"{name} against bytes sent", _drawing(name, SENT, over), len(over))
 
 
 def _drawing(name: str, axis: str, curves: Mapping[tuple[str, str], Told]) -> Callable[[Axes], None]:
@@ -45,11 +52,10 @@ def _drawing(name: str, axis: str, curves: Mapping[tuple[str, str], Told]) -> Ca
                 color=PALETTE[place % len(PALETTE)],
                 linestyle=DASHES[place // len(PALETTE) % len(DASHES)],
             )
-        if curves:
-            axes.set_xlabel(axis)
-            if axis == SENT:
-                axes.xaxis.set_major_locator(MaxNLocator(5))
-                axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: bytes_text(round(size))))
-            axes.set_ylabel(name)
+        axes.set_xlabel(axis)
+        if axis == SENT:
+            axes.xaxis.set_major_locator(MaxNLocator(5))
+            axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: bytes_text(round(size))))
+        axes.set_ylabel(name)
 
     return plot

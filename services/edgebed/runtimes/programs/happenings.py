@@ -24,7 +24,7 @@ class Witnessed(NamedTuple):
 
 
 class Called(NamedTuple):
-    """A node's program has called the address that its witness serves."""
+    """A node's program has called the address that its witness serves, or its page was read."""
 
     node: str
     call: Call

@@ -17,7 +17,7 @@ from typing import Protocol
 import msgspec
 
 from edgebed.core import records
-from edgebed.core.last_words import LINE_SHOWN
+from edgebed.core.last_words import addition, last_of
 from edgebed.core.patience import threads_a_core
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned.fault import Injection
@@ -118,12 +118,14 @@ class _NodeOutput:
 
     def __init__(self, node: ProgramPlan, plan: ProgramsPlan, path: Path, kept_bytes: int) -> None:
         of_node, ends = ("", node.node, node.device_class), plan.program.ends
-        self.measures = {each.name: each.pattern for each in plan.program.measures_of(node)}
+        self.measures = {each.name: each.pattern for each in plan.program.measures_of(node) if not each.metric}
         self.awaited = {READY: node.ready.log} if node.ready.log is not None else {}
         if ends.kind == "log" and ends.of in of_node:
             self.awaited[ENDS] = ends.log
         self.log = OutputLog(path, kept_bytes)
         self.dropped = self.unusable = 0
+        self.unread: dict[str, str] = {}
+        """Why measures were not found on the program's page."""
         self.begin()
 
     def begin(self) -> None:
@@ -147,8 +149,7 @@ class _NodeOutput:
 
     def last_line(self) -> str:
         """The life's last line, as an addition to how it ended."""
-        lines = [line for line in self.tail.decode(errors="replace").splitlines() if line.strip()]
-        return f"; last line: {lines[-1][:LINE_SHOWN]!r}" if lines else ""
+        return addition(last_of(self.tail.decode(errors="replace")))
 
     def close(self) -> records.Output:
         """Complete the log; say how much of the output is in it."""
@@ -158,6 +159,7 @@ class _NodeOutput:
             left_out_bytes=self.log.left_out_bytes,
             dropped=self.dropped,
             unusable=self.unusable,
+            unread=self.unread,
         )
 
 
@@ -280,9 +282,12 @@ class ProgramShell(TrialShell):
             self._handle(Injected(self.launched.pop(event.node)))
 
     def _called(self, node: str, call: Call) -> None:
-        """Take in what a program has told at its address, or let those go on that have waited for it."""
+        """Take in what a program has told at its address or on its page, or let those go on that have waited for it."""
         if not call.barrier:
-            self._found(node, self.outputs[node].reader.told(call.measured))
+            output = self.outputs[node]
+            unread = output.unread | call.unread
+            output.unread = {name: why for name, why in unread.items() if name not in call.measured}
+            self._found(node, output.reader.told(call.measured))
             return
         for each in self.barriers.came(node, call.barrier, call.nodes):
             self.launcher.open_barrier(each, call.barrier)

@@ -8,12 +8,14 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, Val
 
 from edgebed.core.measures.trial import OF_PROGRAMS
 from edgebed.core.planned import command
-from edgebed.core.planned.program import Ends, Limits, OutputMeasure, Ready
+from edgebed.core.planned.program import Ends, Limits, OutputMeasure, Page, Ready
 from edgebed.scenario.mistakes.problems import Problem, Problems, not_a, show
 from edgebed.scenario.section import Duration, Form, Memory, Section, file_name, folder_of, of_pattern
 
 MEASURE_PATTERN = "^[a-z][a-z0-9_]{0,39}$"
 VARIABLE_PATTERN = "^[A-Za-z_][A-Za-z0-9_]*$"
+METRIC_PATTERN = "[a-zA-Z_:][a-zA-Z0-9_:]*"
+LABEL_PATTERN = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
 OWN_VARIABLES = "EDGEBED_"
 WORDS: Final = ("all", "first")
 """What `ends` may be beside classes, nodes and lines."""
@@ -38,6 +40,21 @@ def _one_group(given: str) -> str:
             f"{show(given)} has {many}; the number stands in the one group, e.g. 'loss=([-+.e0-9]+)'"
             + ("; write (?:...) for the others" if groups else "")
         )
+    return given
+
+
+def _metric(given: str) -> str:
+    if not re.fullmatch(rf"{METRIC_PATTERN}(\{{{LABEL_PATTERN}(,{LABEL_PATTERN})*\}})?", given):
+        raise ValueError(
+            f"not a metric: {show(given)}; its name, and labels that tell it from others, as on the page: "
+            'train_loss{split="val"}'
+        )
+    return given
+
+
+def _path(given: str) -> str:
+    if not re.fullmatch("/[!-~]*", given):
+        raise ValueError(f"not the path of a page: {show(given)}; it begins with /, as /metrics does")
     return given
 
 
@@ -78,13 +95,23 @@ def _measure_name(given: object) -> str:
 
 
 class ShownLine(Section):
-    """A measure in the lines of some nodes' output."""
+    """A measure in the lines of some nodes' output, or on their pages."""
 
     log: Annotated[str, AfterValidator(_one_group)] | None = None
     """An expression whose one group is the number; the value of the measure's name in lines that are JSON objects if
     left out."""
+    prometheus: Annotated[str, AfterValidator(_metric)] | None = None
+    """Instead of that, a metric of the page `prometheus` of the program or class, with the labels that tell it from
+    others: `train_loss{split="val"}`."""
     of: str = ""
-    """The class or node whose output it is looked for in; all if left out."""
+    """The class or node whose output or page it is looked for in; all if left out."""
+
+    @classmethod
+    def contradictions(cls, given: Mapping[str, Any]) -> Iterable[Problem]:
+        """Yield a problem where it is looked for in two places."""
+        yield from super().contradictions(given)
+        if given.get("log") is not None and given.get("prometheus") is not None:
+            yield Problem(("prometheus",), "log and prometheus exclude each other", at_key=True)
 
 
 def _read_measure(given: object) -> ShownLine:
@@ -94,7 +121,10 @@ def _read_measure(given: object) -> ShownLine:
         return ShownLine() if given == JSON else ShownLine(log=_one_group(given))
     if isinstance(given, dict):
         return ShownLine.model_validate(given)
-    raise ValueError(f"not an expression: {show(given)}; 'loss=([-+.e0-9]+)', {{ log: ..., of: ... }} or {JSON}")
+    raise ValueError(
+        f"not an expression: {show(given)}; 'loss=([-+.e0-9]+)', {{ log: ..., of: ... }}, "
+        f"{{ prometheus: ... }} or {JSON}"
+    )
 
 
 def _read_ends(given: object) -> Ends:
@@ -143,6 +173,15 @@ class ReadySection(Section):
     def planned(self) -> Ready:
         """Return it as a plan has it."""
         return Ready(port=self.port, log=self.log, file=self.file, after_s=self.time)
+
+
+class PageSection(Section):
+    """A page that a program has for Prometheus; it is read once a second on the node itself, past the link."""
+
+    port: int = Field(ge=1, le=65535)
+    """Its TCP port, where the program listens on all addresses or on 127.0.0.1."""
+    path: Annotated[str, AfterValidator(_path)] = Page(port=1).path
+    """Its path."""
 
 
 class LimitsSection(Section):
@@ -211,8 +250,10 @@ class ProgramSection(Section):
     line of output, `{ log: 'Run finished', of: hub }`. `stop.time` ends it in any case."""
     measures: dict[MeasureName, ShownMeasure] = Field(default={})
     """Numbers that output tells, the headline first: for each name an expression with one group, `'loss=([-+.e0-9]+)'`;
-    `json`, the value of that name in lines that are JSON objects, or told at
-    `EDGEBED_URL`; or of some nodes alone, `{ log: ..., of: hub }`."""
+    `json`, the value of that name in lines that are JSON objects, or told at `EDGEBED_URL`; or a metric of its page,
+    `{ prometheus: train_loss }`. Of some nodes alone it is `{ log: ..., of: hub }`."""
+    prometheus: PageSection | None = None
+    """Its page for Prometheus. A class may have one of its own."""
     limits: LimitsSection = LimitsSection()
     """What its container may use beside its caps."""
 
@@ -226,5 +267,6 @@ class ProgramSection(Section):
     def planned_measures(self) -> tuple[OutputMeasure, ...]:
         """Return the measures as a plan has them."""
         return tuple(
-            OutputMeasure(name=name, pattern=shown.log or "", of=shown.of) for name, shown in self.measures.items()
+            OutputMeasure(name=name, pattern=shown.log or "", metric=shown.prometheus or "", of=shown.of)
+            for name, shown in self.measures.items()
         )

@@ -28,7 +28,15 @@ from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import python_path_of
 from edgebed.scenario.mistakes.problems import Problem, Problems, choose
 from edgebed.scenario.names import ClassName, HostName
-from edgebed.scenario.programs.section import WORDS, Command, Image, ProgramSection, ReadySection, Variables
+from edgebed.scenario.programs.section import (
+    WORDS,
+    Command,
+    Image,
+    PageSection,
+    ProgramSection,
+    ReadySection,
+    Variables,
+)  # fmt: skip
 from edgebed.scenario.roster import NamedNodes, promises, roster
 from edgebed.scenario.section import Duration, DurationFromZero, Section, folder_of
 
@@ -55,6 +63,8 @@ class ProgramClass(LinkSection, Caps):
     """Variables of this class, beside those of the program."""
     ready: ReadySection | None = None
     """What shows that a program of this class is ready, instead of what the program says."""
+    prometheus: PageSection | None = None
+    """Page of a program of this class for Prometheus, instead of the program's."""
     after: list[str] | str = Field(default=[])
     """Class, or a list of classes, whose nodes are to be ready before those of this one are started."""
 
@@ -219,6 +229,14 @@ def _references(trial: ProgramTrial) -> Iterator[Problem]:
     for name, shown in program.measures.items():
         if problem := _unknown_owner(shown.of, nodes):
             yield problem.under("program", "measures", name, "of")
+        elif shown.prometheus and not any(
+            trial.fleet[each.device_class].prometheus or program.prometheus
+            for each in trial.members
+            if shown.of in ("", each.node, each.device_class)
+        ):
+            why = f"{f'{shown.of} has no' if shown.of else 'no class has a'} page to find it on; "
+            why += "give program.prometheus, or that of the class, e.g. prometheus: { port: 9100 }"
+            yield Problem(("program", "measures", name, "prometheus"), why)
     found = [
         problem.under("fleet", name, "after")
         for name, each in trial.fleet.items()

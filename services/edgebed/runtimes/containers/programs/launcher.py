@@ -36,7 +36,7 @@ from edgebed.core.planned.command import Member
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.program import ProgramPlan, Ready
 from edgebed.emulation.namespaces import Home
-from edgebed.emulation.orders import Began, HelperChange, Opens, Watched
+from edgebed.emulation.orders import Ask, Began, HelperChange, Opens, Watched
 from edgebed.emulation.readback import PATIENCE_S
 from edgebed.emulation.witness.witness import WitnessLine, WitnessRequest
 from edgebed.roles.events import Injected, NodeStarted, ProgramExited
@@ -47,6 +47,7 @@ from edgebed.runtimes.containers.hosts.sight import ContainerSight
 from edgebed.runtimes.containers.launcher import STARTERS, EngineLauncher, Incarnation
 from edgebed.runtimes.containers.leftovers import remove_container
 from edgebed.runtimes.containers.links import Links
+from edgebed.runtimes.containers.programs.clocks import WitnessClock
 from edgebed.runtimes.containers.programs.holder import FILES, SCRATCH, Holder
 from edgebed.runtimes.containers.programs.images import images_of
 from edgebed.runtimes.containers.site import Site, find_data
@@ -56,6 +57,8 @@ from edgebed.runtimes.programs.happenings import Called, Said, Witnessed
 
 WITNESS = ("python", "-m", "edgebed.emulation.witness")
 LOOK_S = 0.1
+CLOCK_S = 0.25
+"""Seconds from one look whether a witness on another host is to be asked for its clock to the next."""
 FILE_LOOK_S = 0.5
 PARTS_MAX = 64
 """Parts of a program's output that wait to be read; then the program waits."""
@@ -70,6 +73,10 @@ class Life(Incarnation):
         self.plan = node
         self.number = number
         self.witness: Conversation | None = None
+        self.clock: WitnessClock | None = None
+        """That of its host; None: it is the controller's."""
+        self.is_in_time = False
+        """Whether its witness's clock is known."""
         self.url = ""
         """The program's own address, which its witness serves."""
         self.is_ready = False
@@ -184,7 +191,8 @@ class ContainedPrograms(EngineLauncher):
             home=Home(namespace="", address=holder.address),
             names={each.address: each.node for each in self.members},
             port=node.ready.port,
-            measures=tuple(each.name for each in self.plan.program.measures_of(node)),
+            measures=self.plan.program.measures_of(node),
+            page=node.page,
             link=node.link,
             changeable=node.changeable,
             delay=self.links.mechanisms.delay(node),
@@ -206,8 +214,6 @@ class ContainedPrograms(EngineLauncher):
         api.start(made)
         with self.telling:
             life.witness = talk
-            if self.began_s is not None:
-                self._order(life, Began(self.began_s))
             for injection in self._take_untold(node.node):
                 self._order(life, HelperChange(injection, 0))
         waits_s, waited = patience(PATIENCE_S)
@@ -215,27 +221,61 @@ class ContainedPrograms(EngineLauncher):
             first = self._heard(node.node, talk, talk.hear(waits_s))
         except TimeoutError as error:
             raise InfrastructureError(f"the witness of {node.node} has said nothing {waited}") from error
-        if first.clock != monotonic_clock():
-            raise InfrastructureError(
-                f"the clock of {node.node} is another than this machine's: its engine is on another machine. Start the "
-                "controller there"
-            )
         life.url = first.url
+        if first.clock != monotonic_clock():
+            self._compare_clocks(life, talk)
+        with self.telling:
+            life.is_in_time = True
+            self._tell_begin(life)
         hearing = threading.Thread(target=self._hear, args=(life, talk), name=f"{node.node}-witness", daemon=True)
         hearing.start()
         return hearing
+
+    def _compare_clocks(self, life: Life, talk: Conversation) -> None:
+        """Ask a witness on another host for its clock, until that is known."""
+        life.clock, (waits_s, waited) = WitnessClock(), patience(PATIENCE_S)
+        until_s, early = time.monotonic() + waits_s, []
+        while life.clock.estimate is None and time.monotonic() < until_s:
+            self._ask(life)
+            with suppress(TimeoutError):
+                line = self._heard(life.plan.node, talk, talk.hear(CLOCK_S))
+                if line.asked:
+                    self._take(life, line)
+                else:
+                    early.append(line)
+        if life.clock.estimate is None:
+            raise InfrastructureError(f"the witness of {life.plan.node} has not told its clock {waited}")
+        for line in early:
+            self._take(life, line)
+
+    def _ask(self, life: Life) -> None:
+        """Ask a witness for its clock, if it is time to."""
+        if life.clock and (asked_ns := life.clock.due()):
+            with self.telling:
+                self._order(life, Ask(asked_ns))
+
+    def _take(self, life: Life, line: WitnessLine) -> None:
+        """Hand on what a witness has said, at the controller's time."""
+        node, clock = life.plan.node, life.clock
+        if line.record is not None:
+            self._tell(Witnessed(node, clock.ours_s(line.t) if clock else line.t, line.record))
+        elif line.call is not None:
+            self._tell(Called(node, line.call))
+        elif clock and line.asked and (news := clock.answered(line.asked, line.theirs)):
+            self.links.clock_told(node, news)
+            self._tell(Witnessed(node, time.monotonic(), news))
+        life.is_ready |= line.listens
 
     def _hear(self, life: Life, talk: Conversation) -> None:
         """Take what a witness says until it ends."""
         node = life.plan.node
         try:
-            while data := talk.hear():
-                line = self._heard(node, talk, data)
-                if line.record is not None:
-                    self._tell(Witnessed(node, line.t, line.record))
-                elif line.call is not None:
-                    self._tell(Called(node, line.call))
-                life.is_ready |= line.listens
+            while True:
+                self._ask(life)
+                with suppress(TimeoutError):
+                    if not (data := talk.hear(CLOCK_S if life.clock else None)):
+                        break
+                    self._take(life, self._heard(node, talk, data))
             if not life.has_ended:
                 self._heard(node, talk, b"")
         except EdgebedError as error:
@@ -371,7 +411,12 @@ class ContainedPrograms(EngineLauncher):
         with self.telling:
             self._order(self.lives[node], Opens(barrier))
 
-    def _order(self, life: Life, order: Began | HelperChange | Opens | Watched) -> None:
+    def _tell_begin(self, life: Life) -> None:
+        """Tell a witness when the trial began, by its own clock, once both are known."""
+        if life.is_in_time and self.began_s is not None:
+            self._order(life, Began(life.clock.theirs_s(self.began_s) if life.clock else self.began_s))
+
+    def _order(self, life: Life, order: Ask | Began | HelperChange | Opens | Watched) -> None:
         """Tell a witness something; one that is ending need not know."""
         with suppress(OSError):
             if life.witness:
@@ -406,7 +451,7 @@ class ContainedPrograms(EngineLauncher):
         with self.telling:
             self.began_s = monotonic_s
             for life in self.lives.values():
-                self._order(life, Began(monotonic_s))
+                self._tell_begin(life)
 
     def close(self) -> None:
         """Remove everything; nothing is done to links any more."""

@@ -143,7 +143,7 @@ class ClockMeter:
             return
         self.steering, own_ns = steering, self.clock.own_ns()
         record = self._record(steering, own_ns)
-        if self.told is None or _is_news(self.told, record):
+        if self.told is None or is_news(self.told, record):
             self.told = record
             yield record
 
@@ -159,8 +159,8 @@ class ClockMeter:
         )
 
 
-def _is_news(told: records.Clock, now: records.Clock) -> bool:
-    """Whether the error has grown, or fallen by half; or the offset has left the line by more than was said."""
+def is_news(told: records.Clock, now: records.Clock) -> bool:
+    """Whether it is worth a line: the error has grown or halved, or the offset left the line by more than was said."""
     expected_s = told.offset_s + told.drift * (now.own_s - told.own_s)
     is_elsewhere = abs(now.offset_s - expected_s) > told.error_s
     return now.error_s > told.error_s or now.error_s < told.error_s / 2 or is_elsewhere
