@@ -258,6 +258,9 @@ def _runtime(name: str) -> Runtime:
 def sweep(
     scenario: ScenarioFile,
     *,
+    runtime: Annotated[
+        Runtime | None, typer.Option(help="Of programs, process (default) or docker; methods are simulated.")
+    ] = None,
     sets: Sets = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Reuse what has been measured and run, and resume what broke off.")
@@ -274,14 +277,19 @@ def sweep(
     dask: Dask = None,
     runs_dir: RunsDir = None,
 ) -> None:
-    """Run every method at every point of a scenario's sweep, in simulation: time, bytes, CPU time, who wins where."""
+    """Run every method at every point of a scenario's sweep, in simulation: time, bytes, CPU time, who wins where.
+
+    Where nodes run a program of your own, its variants are run for real, one after the other.
+    """
     from edgebed.reports.studies.study import sweep as run_sweep
 
     require_figures(figures)
     run_options = run_options_of(resume=resume, no_run=no_run, processes=processes, runs_dir=runs_dir)
     try:
         with spreading(jobs, dask, runs=not no_run) as executor:
-            study = run_sweep(scenario, set=sets or (), output=output, executor=executor, run_options=run_options)
+            study = run_sweep(
+                scenario, set=sets or (), runtime=runtime, output=output, executor=executor, run_options=run_options
+            )
     except KeyboardInterrupt:
         end_interrupted()
     make_figures(figures, study.view)

@@ -164,6 +164,9 @@ LevelValue = Annotated[float, PlainValidator(_read_level), _level_schema()]
 ShareValue = Annotated[float, PlainValidator(_read_level), _level_schema(exclusiveMinimum=0, maximum=1)]
 
 
+LEVEL_KEYS = ("accuracy", "measure", "at", "window")
+
+
 class LevelSection(Section):
     """A section with a value that a measure of the task is to reach."""
 
@@ -194,8 +197,7 @@ class LevelSection(Section):
     @property
     def level_values(self) -> dict[str, Any]:
         """Return the keys that say so, with their values."""
-        keys = ("accuracy", "measure", "at", "window")
-        return {key: value for key in keys if (value := getattr(self, key)) is not None}
+        return {key: value for key in LEVEL_KEYS if (value := getattr(self, key)) is not None}
 
     @property
     def level_key(self) -> str:

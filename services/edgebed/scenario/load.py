@@ -320,17 +320,13 @@ def _check_trial(document: _Document, tree: SourceNode, variant: str, context: M
 
 
 def _one_kind(document: _Document, trees: Mapping[str, SourceNode]) -> None:
-    """Note variants of the other kind than the first, and a sweep of programs."""
+    """Note variants of the other kind than the first."""
     kinds = {name: _runs_program(tree) for name, tree in trees.items()}
     (first, is_first), *_ = kinds.items()
     for name in [name for name, kind in kinds.items() if kind != is_first]:
         runs, trains = (first, name) if is_first else (name, first)
         message = f"'{runs}' runs a program, and '{trains}' trains; all variants are of one kind: write two scenarios"
         document.find(document.variants[name], message, at_key=True)
-    if any(kinds.values()) and document.sweep is not None:
-        message = "a run of a sweep ends at a value of a task's measure, and programs have no task; compare variants"
-        document.find(document.sweep, message, at_key=True)
-        document.sweep = None
 
 
 def _runs_program(tree: SourceNode) -> bool:
@@ -378,6 +374,8 @@ def _check_sweep(
     except ValidationError as error:
         document.find_all(document.sweep, problems_of(error))
         return None
+    runs_programs = any(map(_runs_program, trees.values()))
+    document.find_all(document.sweep, section.kind_problems(runs_programs=runs_programs))
     if document.findings:
         return section
 

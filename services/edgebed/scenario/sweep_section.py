@@ -7,14 +7,14 @@ there, with the place where it stands in the file.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import Field, PlainValidator, WithJsonSchema, model_validator
+from pydantic import Field, PlainValidator, WithJsonSchema
 
 from edgebed.core.errors import Place, ScenarioError
 from edgebed.core.measures.task import Level
 from edgebed.scenario import overrides, source
-from edgebed.scenario.expectations import LevelSection
+from edgebed.scenario.expectations import LEVEL_KEYS, LevelSection
 from edgebed.scenario.mistakes.problems import Problem, Problems, choose, show
 from edgebed.scenario.source import SourceNode
 
@@ -84,7 +84,8 @@ Axes = Annotated[
 class SweepSection(LevelSection):
     """What `edgebed sweep` runs: each method at every combination of the axes' values, until a measure has a value.
 
-    `stop.updates` is where a run gives up.
+    `stop.updates` is where a run gives up. Programs of one's own end as the scenario says: they have `over`, `seeds`
+    and `methods`, which are their variants.
     """
 
     window: int = Field(default=3, ge=1)
@@ -102,11 +103,13 @@ class SweepSection(LevelSection):
         assert self.level is not None
         return self.level
 
-    @model_validator(mode="after")
-    def _has_a_level(self) -> Self:
-        if not self.level:
-            raise ValueError("missing: the value of a measure at which each run ends, e.g. accuracy: 0.9")
-        return self
+    def kind_problems(self, *, runs_programs: bool) -> Iterator[Problem]:
+        """Yield a level of programs, which have none, and that training lacks one."""
+        if runs_programs:
+            why = "a program has no task's measures, and ends by itself or by stop; leave it out"
+            yield from (Problem((key,), why, at_key=True) for key in LEVEL_KEYS if key in self.model_fields_set)
+        elif not self.level:
+            yield Problem((), "missing: the value of a measure at which each run ends, e.g. accuracy: 0.9")
 
 
 class Mistake(NamedTuple):
@@ -152,7 +155,7 @@ def mistakes(
         return
     chosen = {name: trees[name] for name in section.methods or trees}
     for name, tree in chosen.items():
-        if tree.descend(("stop", "updates"))[1]:
+        if section.level and tree.descend(("stop", "updates"))[1]:
             place, _ = tree.descend(("stop",))
             yield Mistake(place, "no updates; a run of a sweep gives up there, e.g. stop: { updates: 5000 }", name)
     for key, values in node.value["over"].items():

@@ -20,6 +20,7 @@ from edgebed.reports.run.runs_index import write_index, write_report_and_index
 from edgebed.reports.studies.agreement_page import agreement_page
 from edgebed.reports.studies.comparison_page import comparison_page
 from edgebed.reports.studies.front_page import ARTIFACT, FRONT, Reproduced, artifact_page, front_page
+from edgebed.reports.studies.program_sweep_page import program_sweep_page
 from edgebed.reports.studies.reproduction_page import reproduction_page
 from edgebed.reports.studies.sweep_page import sweep_page
 from edgebed.reports.writing.html import brief_html
@@ -43,7 +44,8 @@ from edgebed.studies.reproduction import analytic_rows
 from edgebed.studies.reproduction.budget import Candidate, PaperRuns, candidates, within
 from edgebed.studies.reproduction.reproduction import Reproduction, evaluate
 from edgebed.studies.sweep.costs import FILE as COSTS
-from edgebed.studies.sweep.points import read_points, sweep_command
+from edgebed.studies.sweep.points import SweepPlan, read_points, sweep_command
+from edgebed.studies.sweep.programs import ProgramPoints, ProgramSweep
 from edgebed.studies.sweep.sweep_result import SweepResult, evaluate_sweep
 from edgebed.studies.sweep.timing import measured
 
@@ -252,19 +254,23 @@ def sweep(
     scenario: str | Path | Mapping[str, Any],
     *,
     set: Settings = (),  # noqa: A002 # the name of the command line's option
+    runtime: Runtime | None = None,
     output: str | Path | None = None,
     jobs: int = 1,
     executor: Executor | None = None,
     run_options: RunOptions | None = None,
-) -> Study[SweepResult]:
+) -> Study[SweepResult] | Study[ProgramSweep]:
     """Run every method at every point of the scenario's section `sweep`, and write the page into `output`.
+
+    Of a program of one's own it is every variant, which is run for real, one after the other.
 
     Arguments:
         scenario: a file, the name of a scenario that comes with edgebed, or a mapping with what a file would have. That
             is kept as `NAME/scenario.yaml` beside the page, so that the sweep can be resumed.
         set: overrides, as for `edgebed.run`. A model or data of a notebook is refused: a sweep keeps its results.
+        runtime: of programs, `process` or `docker` (default: process); methods are swept in simulation.
         output: the page's folder (default: `sweeps` in the folder of runs).
-        jobs, executor, run_options: as for `edgebed.reproduce`.
+        jobs, executor, run_options: as for `edgebed.reproduce`; of programs `jobs` is 1, since they share the machine.
 
     Raises ScenarioError where the scenario has no such section or is wrong, before anything runs.
 
@@ -277,6 +283,14 @@ def sweep(
     points = read_points(
         _kept(scenario, sets, folder) if isinstance(scenario, Mapping) else scenario_file(scenario), sets
     )
+    if points.scenario.runs_programs:
+        return _sweep_programs(
+            points, sets, runtime or "process", folder, run_options, alone=jobs == 1 and not executor
+        )
+    if runtime not in (None, "simulation"):
+        raise ScenarioError(
+            f"--runtime: methods are swept in simulation, and not in the {runtime} runtime; leave it out"
+        )
     refuse_objects(points.scenario, ("model", "objective", "data"), WHY_NO_OBJECTS)
     charts = make_folder(folder, points.scenario.name)  # before hours of training, not after
     keep = run_options.resume or not run_options.run
@@ -287,6 +301,24 @@ def sweep(
     cache.keep_only(points.runs)
     cache.write()
     view = sweep_page(result, sweep_command(points, sets))
+    return Study(result=result, page=write(view, folder), view=view, problems=problems)
+
+
+def _sweep_programs(
+    points: SweepPlan, sets: Sequence[str], runtime: Runtime, folder: Path, run_options: RunOptions, *, alone: bool
+) -> Study[ProgramSweep]:
+    if not alone:
+        raise ScenarioError("--jobs, --dask: programs share this machine and run one after the other; leave it out")
+    wanted = ProgramPoints(points, runtime, run_options.root, to_run=run_options.run)
+    problems: tuple[str, ...] = ()
+    if run_options.run:
+        with run_options.display as progress:
+            try:
+                problems = wanted.run(write_report, progress, run_options.tell, resume=run_options.resume)
+            finally:
+                write_index(run_options.root)
+    result = wanted.result()
+    view = program_sweep_page(result, sweep_command(points, sets, runtime))
     return Study(result=result, page=write(view, folder), view=view, problems=problems)
 
 

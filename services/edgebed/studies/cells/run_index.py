@@ -13,13 +13,13 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from edgebed.core.errors import EdgebedError
-from edgebed.core.plan import TrainingPlan
+from edgebed.core.plan import Plan, ProgramsPlan, TrainingPlan
 from edgebed.core.planned.plan_file import dump_plan, load_plan
 from edgebed.core.reading import read_json
 from edgebed.core.runtimes import Runtime, is_virtual
 from edgebed.journal.run_folder import RunFolder, TrialFolder, runs_of
 from edgebed.journal.series_divergence import RAN_TO_END
-from edgebed.running.run import own_code
+from edgebed.running.run import own_code, program_files
 
 State = Literal["completed", "in progress", "broken off"]
 STATES: tuple[State, ...] = ("completed", "in progress", "broken off")
@@ -65,7 +65,8 @@ class _Outcome(msgspec.Struct, frozen=True):
 class _Outcomes(msgspec.Struct, frozen=True):
     """The part of a run's summary that is read here."""
 
-    trials: tuple[_Outcome, ...]
+    trials: tuple[_Outcome, ...] = ()
+    programs: tuple[_Outcome, ...] = ()
 
 
 class RunIndex:
@@ -79,13 +80,13 @@ class RunIndex:
         """Whether there is a run that may be of use, so that a plan is worth making."""
         return next(self._candidates(scenario, trial, seed, runtime), None) is not None
 
-    def find(self, plan: TrainingPlan, runtime: Runtime = SIMULATION) -> Iterator[FoundTrial]:
+    def find(self, plan: Plan, runtime: Runtime = SIMULATION) -> Iterator[FoundTrial]:
         """Trials with this plan, the newest first."""
         for run in self._candidates(plan.scenario, plan.trial, plan.seed, runtime):
             if is_planned(run, plan):
                 yield FoundTrial(run, run.trial(plan.trial), state_of(run, plan.trial))
 
-    def completed(self, plan: TrainingPlan, runtime: Runtime = SIMULATION) -> FoundTrial | None:
+    def completed(self, plan: Plan, runtime: Runtime = SIMULATION) -> FoundTrial | None:
         """The newest trial with this plan that ran to its end, whether it diverged or not."""
         return next((found for found in self.find(plan, runtime) if found.state == "completed"), None)
 
@@ -114,36 +115,42 @@ def state_of(run: RunFolder, trial: str) -> State:
         outcomes = read_json(run.summary, _Outcomes, "a summary")
     except EdgebedError:
         return "in progress" if run.is_running() else "broken off"
-    done = any(each.trial == trial and each.is_sound for each in outcomes.trials)
+    done = any(each.trial == trial and each.is_sound for each in outcomes.trials + outcomes.programs)
     return "completed" if done else "broken off"
 
 
-def is_planned(run: RunFolder, plan: TrainingPlan) -> bool:
+def is_planned(run: RunFolder, plan: Plan) -> bool:
     """Whether a run's trial has the wanted plan.
 
     It has not where the run was resumed after faults: nodes that had died were there again.
     """
     try:
-        stored = run.trial(plan.trial).read_plan()
+        stored = run.trial(plan.trial).read_any_plan()
     except EdgebedError:  # no plan was written, or one of another form
         return False
     manifest = run.read_manifest()
     if plan.faults and manifest.get("resumed"):
         return False
     wanted = load_plan(msgspec.json.decode(dump_plan(plan)))  # as if read from a file
-    assert isinstance(wanted, TrainingPlan)
     is_live = not is_virtual(str(manifest.get("runtime")))
     if _essence(stored, is_live=is_live) != _essence(wanted, is_live=is_live):
         return False
-    was, now = manifest.get("own_code", {}), own_code([plan])
+    was, now = manifest.get("own_code", {}), {}
+    if isinstance(plan, TrainingPlan):
+        now = own_code([plan])
+    elif isinstance(plan, ProgramsPlan):
+        now = program_files([plan], run.path.parent.parent.resolve())
     return all(now.get(path, digest) == digest for path, digest in was.items())
 
 
-def _essence(plan: TrainingPlan, *, is_live: bool) -> TrainingPlan:
+def _essence(plan: TrainingPlan | ProgramsPlan, *, is_live: bool) -> Plan:
     """The plan without what is only shown or expected, and without the folders in which modules were found.
 
-    Of a live run also without what holds in virtual time alone: what exchanges and restarts take.
+    Of a live run also without what holds in virtual time alone: what exchanges and restarts take. What is expected of
+    programs is judged with their plan.
     """
+    if isinstance(plan, ProgramsPlan):
+        return msgspec.structs.replace(plan, question="")
     of_task: dict[str, Any] = {"python_path": ()}
     of_node: dict[str, Any] = {}
     if is_live:

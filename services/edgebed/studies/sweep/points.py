@@ -110,7 +110,9 @@ class SweepPlan:
 
     def sets_of(self, point: Point) -> tuple[str, ...]:
         """The options that make the point's trial of the scenario, whose own trials may end at another measure."""
-        values = (f"{axis.key}={value}" for axis, value in zip(self.axes, point.values, strict=True))
+        values = tuple(f"{axis.key}={value}" for axis, value in zip(self.axes, point.values, strict=True))
+        if self.section.level is None:  # of programs
+            return values
         level = self.section.level_values
         own = {key: None for trial in self.scenario.training.values() for key in trial.stop.level_values}
         away = (f"stop.{key}=null" for key in own if key not in level)
@@ -145,7 +147,7 @@ def read_points(path: Path, sets: Sequence[str] = ()) -> SweepPlan:
     if section is None:
         raise ScenarioError(
             f"{path}: the scenario has no section sweep, which says what is varied, e.g. "
-            "sweep: { accuracy: 0.9, over: { fleet.edge.uplink: [1mbit, 10mbit] } }"
+            "sweep: { accuracy: 0.9, over: { fleet.edge.uplink: [1mbit, 10mbit] } }, without accuracy for a program"
         )
     firsts = {each: each.partition("=")[0].partition(".")[0].strip() for each in sets}
     others = [each for each in sets if firsts[each] != SWEEP]
@@ -182,11 +184,10 @@ def place_of(path: Path) -> Path:
     return Path(path.name)
 
 
-def sweep_command(points: SweepPlan, sets: Sequence[str]) -> str:
+def sweep_command(points: SweepPlan, sets: Sequence[str], runtime: str = "") -> str:
     """The command that makes the same sweep again."""
-    return shlex.join(
-        ["edgebed", "sweep", str(place_of(points.path)), *(word for each in sets for word in ("--set", each))]
-    )
+    words = ["edgebed", "sweep", str(place_of(points.path)), *(["--runtime", runtime] if runtime else [])]
+    return shlex.join([*words, *(word for each in sets for word in ("--set", each))])
 
 
 def _cell(scenario: str, variant: str, sets: tuple[str, ...]) -> Cell:
