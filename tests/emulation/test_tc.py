@@ -18,7 +18,7 @@ from edgebed.core.framing import burst_bytes, packet_bytes, segment_bytes, wire_
 from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkChange, LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
-from edgebed.emulation.netlink import LinkReader, read_qdisc
+from edgebed.emulation.netlink import ARRIVING, LinkReader, read_qdisc
 from edgebed.emulation.readback import LinkMeter, deviation
 from edgebed.emulation.shaping import Shaping
 from edgebed.emulation.tc import Features, Shaper, disciplines, probe
@@ -32,7 +32,7 @@ BULK_S = 1.5
 TRIES = 12
 """Times as many measurements, at most, until one is as quick as asked."""
 PLAIN = Features(netem=False)
-ROOT, INGRESS = 0xFFFF_FFFF, 0xFFFF_0000
+ROOT = 0xFFFF_FFFF
 
 
 def shape(host, conditions: LinkState) -> Shaper:
@@ -402,14 +402,14 @@ def test_a_way_around_the_downlinks_queue_is_found(hosts, way):
     assert held(one, conditions) == ""
     index = one.index()
 
-    one.call(lambda: one.ip.tc("del-filter", index=index, parent=INGRESS))
+    one.call(lambda: one.ip.tc("del-filter", index=index, parent=ARRIVING))
     if way == "led elsewhere":
         one.call(lambda: one.ip.link("add", ifname="elsewhere", kind="ifb"))
         (elsewhere,) = one.call(lambda: one.ip.link_lookup(ifname="elsewhere"))
         redirect = {"kind": "mirred", "action": "redirect", "direction": "egress", "ifindex": elsewhere}
         one.call(
             lambda: one.ip.tc(
-                "add-filter", "u32", index, parent=INGRESS, prio=1, protocol=3, target=1, keys=["0x0/0x0+0"],
+                "add-filter", "u32", index, parent=ARRIVING, prio=1, protocol=3, target=1, keys=["0x0/0x0+0"],
                 action=redirect,
             )
         )  # fmt: skip

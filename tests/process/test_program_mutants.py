@@ -16,6 +16,7 @@ from pyroute2 import IPRoute
 
 from edgebed.emulation import means
 from edgebed.emulation.namespaces import inside
+from edgebed.emulation.netlink import LEAVING
 from edgebed.runtimes.processes.program_launcher import ProgramLauncher
 
 pytestmark = [
@@ -50,6 +51,31 @@ def take_away(launcher: ProgramLauncher) -> None:
 def test_each_mutant_turns_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of links, caps, ways, counters and faults."""
     assert_each_turns(tmp_path, monkeypatch, ProgramLauncher, "process", take_away, ProgramLauncher.tell, "past")
+
+
+def test_a_rate_between_two_that_is_gone_around_turns_the_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By what the node at whose end it is reads back; of the one that is left alone nothing is said."""
+    faults = [{"link": {"between": [name, "hub"]}, "at": "1s", "rate": "1mbit"} for name in ("kept", "undone")]
+    scenario = SCENARIO | {
+        "fleet": {"hub": SCENARIO["fleet"]["hub"], "kept": LINK, "undone": LINK}, "faults": faults
+    }  # fmt: skip
+    began = ProgramLauncher.began
+
+    def go_around(launcher: ProgramLauncher) -> None:
+        with inside(launcher.namespaces.homes["undone-0"].namespace), IPRoute() as ip:
+            ip.tc("del-filter", index=ip.link_lookup(ifname="data")[0], parent=LEAVING)
+
+    def mutated_began(launcher: ProgramLauncher, monotonic_s: float) -> None:
+        began(launcher, monotonic_s)
+        threading.Timer(3.0, go_around, (launcher,)).start()
+
+    monkeypatch.setattr(ProgramLauncher, "began", mutated_began)
+    found = reasons(tmp_path, scenario)
+
+    assert any(each.startswith("link: the rate between two of undone-0 was not as asked") for each in found), found
+    assert not any("kept-0" in each or "interface" in each for each in found), found
 
 
 @pytest.mark.netem

@@ -10,15 +10,19 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import psutil
 import pytest
+from msgspec.structs import replace
 from program_laws import PORT, SLEEP, TICKS, ProgramLaws, fault, gaps
 from program_trials import nodes, plan, python, run
 
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
+from edgebed.core.framing import packet_bytes, segment_bytes
 from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
+from edgebed.core.planned.link import LinkChange
 from edgebed.core.planned.program import OutputMeasure, Program
 from edgebed.core.process_names import own_process_name, process_name
 from edgebed.emulation.cgroups import PREFIX, remove_leftovers
@@ -88,6 +92,50 @@ while True:
     assert not any(each.differed for each in trial.all(records.Link))
     assert not any(each.problem for each in trial.all(records.Fault))
     assert own_left() == []
+
+
+@pytest.mark.timed
+def test_between_two_a_rate_holds_and_a_third_has_what_the_links_leave(tmp_path: Path) -> None:
+    """Within a tenth, in most half seconds of a trial of which it holds for two thirds; both ends read it back."""
+    talk = f"""
+import os, socket, threading, time
+def send(other):
+    with socket.create_connection((other, {PORT})) as way:
+        while True:
+            way.sendall(bytes(16384))
+def take():
+    with listener.accept()[0] as way:
+        began, size = time.monotonic(), 0
+        while data := way.recv(1 << 16):
+            size += len(data)
+            if time.monotonic() > began + 0.5:
+                print(f"rate={{8 * size / (time.monotonic() - began)}}", flush=True)
+                began, size = time.monotonic(), 0
+listener = socket.create_server(("", {PORT}))
+if os.environ["EDGEBED_NODE"] == "home-0":
+    time.sleep(0.5)
+    for other in ("home-1", "home-2"):
+        threading.Thread(target=send, args=(other,)).start()
+else:
+    take()
+"""
+    slow = Injection(node="home-1", action="link", peer="home-0", change=LinkChange(uplink_bit_s=1_000_000))
+    steps = (FaultStep(after_s=0.0, injection=slow), FaultStep(after_s=6.0, injection=replace(slow, change=None)))
+    fault = FaultPlan(name="slow", node="home-1", trigger=Trigger(at_s=1.0), steps=steps)
+    trial = run(tmp_path, plan(nodes(*[python(talk)] * 3), faults=(fault,), stop_time_s=9.0))
+    narrowed, third = (
+        median(
+            float(line.removeprefix("rate=")) for line in trial.output(node).splitlines() if line.startswith("rate=")
+        )
+        for node in ("home-1", "home-2")
+    )
+
+    assert narrowed == pytest.approx(1e6 * segment_bytes() / packet_bytes(), rel=0.1)
+    assert third == pytest.approx(9e6 * segment_bytes() / packet_bytes(), rel=0.1)
+    for node, peer in (("home-0", "home-1"), ("home-1", "home-0")):
+        assert [each.narrowed for each in trial.all(records.Link, node)] == [{}, {peer: 1_000_000}, {}]
+    assert not any(each.differed for each in trial.all(records.Link))
+    assert not any(each.problem or each.no_op for each in trial.all(records.Fault))
 
 
 def test_all_programs_start_anew_together(tmp_path: Path) -> None:

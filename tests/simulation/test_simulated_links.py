@@ -137,3 +137,33 @@ def test_the_first_model_takes_no_longer_than_later_ones(tmp_path: Path) -> None
 
     assert received[0][1].sent_s == 0.0
     assert took_s[1:] == pytest.approx(took_s[:1] * len(took_s[1:]), rel=0.05)
+
+
+def test_between_two_no_more_passes_than_asked_and_the_other_has_its_whole_link(tmp_path: Path) -> None:
+    """Each way what the bytes take at that rate, in the next life, too; before and after it as fast as the links are.
+
+    Within what some bytes take: the numbers in messages get longer.
+    """
+    settings = ("fleet.edge.count=2", "fleet.edge.latency=0s", "fleet.edge.uplink=10mbit", "stop.updates=400")
+    faults = [
+        {"link": {"between": ["edge-0", "server"]}, "rate": "500kbit", "at": "1s", "for": "10s"},
+        {"restart": "edge-0", "at": "5s"},
+    ]
+    run = run_quickly(SCENARIO | {"faults": faults}, runtime="simulation", set=settings, trace=True, runs_dir=tmp_path)
+    (trial,) = run.trials.values()
+    (push, *_) = [record.bytes for _, record in events_of(trial, "edge-0", records.Sent) if record.message == "push"]
+    (model, *_) = [each.bytes for _, each in events_of(trial, "edge-0", records.Received) if each.message == "model"]
+    applied = [(t, record.worker) for t, _, record in trial.events() if isinstance(record, records.Update)]
+
+    def takes_s(rate_bit_s: float) -> float:
+        return sum(wire_bytes(size) - 1600 for size in (push, model)) * 8 / rate_bit_s + 0.051
+
+    def span_s(worker: str, since_s: float, until_s: float) -> tuple[float, float]:
+        times = [t for t, each in applied if each == worker and since_s < t < until_s]
+        return min(np.diff(times)), max(np.diff(times))
+
+    for since_s, until_s in ((2.0, 5.0), (8.0, 11.0)):
+        assert span_s("edge-0", since_s, until_s) == pytest.approx((takes_s(500e3),) * 2, abs=1e-4)
+    assert span_s("edge-0", 0.0, 1.0) == pytest.approx((takes_s(10e6),) * 2, abs=1e-4)
+    assert span_s("edge-0", 12.5, 15.0) == pytest.approx((takes_s(10e6),) * 2, abs=1e-4)
+    assert span_s("edge-1", 0.0, 15.0) == pytest.approx((takes_s(10e6),) * 2, abs=1e-4)

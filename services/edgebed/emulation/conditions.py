@@ -22,6 +22,8 @@ class LinkState(LinkValues, frozen=True, kw_only=True):
     """Whether nothing passes; the rest is what the link is when healed."""
     apart: tuple[str, ...] = ()
     """Nodes from and to which nothing passes."""
+    narrowed: tuple[tuple[str, int], ...] = ()
+    """Nodes to and from which less passes than the links allow, with the bits a second of each direction."""
 
 
 class LinkSchedule:
@@ -70,11 +72,17 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
 
     cut: bool = False
     apart: tuple[str, ...] = ()
+    narrowed: tuple[tuple[str, int], ...] = ()
     change: LinkChange = LinkChange()
     """Changes that faults have made; whatever of them is None is as planned."""
 
     def after(self, injection: Injection) -> "Override":
         """Return the override after one more injection; one that does not concern links changes nothing."""
+        if injection.peer and injection.action == "link":
+            rates = {peer: rate for peer, rate in self.narrowed if peer != injection.peer}
+            if injection.change and injection.change.uplink_bit_s:
+                rates[injection.peer] = injection.change.uplink_bit_s
+            return msgspec.structs.replace(self, narrowed=tuple(sorted(rates.items())))
         if injection.peer:
             others = set(self.apart) - {injection.peer}
             return msgspec.structs.replace(
@@ -91,7 +99,9 @@ class Override(msgspec.Struct, frozen=True, kw_only=True):
 
     def on(self, planned: LinkState) -> LinkState:
         """Return what a link is that is planned to be so."""
-        return msgspec.structs.replace(changed(planned, self.change), cut=self.cut, apart=self.apart)
+        return msgspec.structs.replace(
+            changed(planned, self.change), cut=self.cut, apart=self.apart, narrowed=self.narrowed
+        )
 
 
 class EffectiveLink(LinkSchedule):

@@ -197,7 +197,8 @@ def _check_caps_of_faults(plan: Plan, emulation: Emulation) -> None:
 
 def _check_between(plan: Plan, runtime: Runtime, emulation: Emulation) -> None:
     """Raise ScenarioError where a part of a node's link is to be cut, which the kernel alone can."""
-    between = [fault for fault in plan.faults if fault.steps[0].injection.peer]
+    cuts = [fault for fault in plan.faults if fault.steps[0].injection.action != "link"]
+    between = [fault for fault in cuts if fault.steps[0].injection.peer]
     if not between or place_of(runtime, emulation) != "model":
         return
     known = plan.neighbours()

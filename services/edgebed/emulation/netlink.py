@@ -9,6 +9,7 @@ Numbers and names: linux/netlink.h, rtnetlink.h, if_link.h, pkt_sched.h.
 
 import ipaddress
 import os
+import re
 import socket
 import struct
 from collections.abc import Iterator
@@ -22,6 +23,10 @@ from edgebed.core.planned.link import IMPAIRMENTS, Impairments, Kind, impairment
 
 IFB = "edgebed-down"
 """Interface to which tc.py leads what a node receives, so that it passes a queue."""
+IFB_TO = "edgebed"
+"""Beginning of the name of one for what it sends to an address, which follows in eight hexadecimal digits."""
+ARRIVING, LEAVING = 0xFFFF_FFF2, 0xFFFF_FFF3
+"""Parents of the filters that see what an interface receives, and what it is to send, before any queue."""
 
 TICK_NS = 64
 """The unit in which the kernel takes and gives a queue's times."""
@@ -54,12 +59,15 @@ _STATS64 = struct.Struct("=16xQQ")  # of rtnl_link_stats64: bytes received and s
 _UINT64 = struct.Struct("=Q")
 _INT32 = struct.Struct("=i")
 _UINT32 = struct.Struct("=I")
+_U32_KEY = struct.Struct("=2xB13x4s4si")  # of tc_u32_sel and its first key: number of keys, mask, value, place
+_DESTINATION_AT = 16
+"""Place of the address in the header of IPv4 to which a packet goes."""
 _MIRRED = struct.Struct("=24xI")  # of tc_mirred: the interface it leads to
 _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINK, _IFLA_STATS64 = 3, 4, 5, 23
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
 _NDA_DESTINATION, _NDA_ETHERNET = 1, 2
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
-_U32_ACTIONS, _ACTION_KIND, _ACTION_OPTIONS, _MIRRED_PARMS = 7, 1, 2, 2
+_U32_SELECTOR, _U32_ACTIONS, _ACTION_KIND, _ACTION_OPTIONS, _MIRRED_PARMS = 5, 7, 1, 2, 2
 _STATS_BASIC, _STATS_QUEUE, _STATS_PACKETS = 1, 3, 8
 _TBF_PARMS, _TBF_RATE64 = 1, 4
 _NETEM_64 = {"delay": 10, "jitter": 11}
@@ -206,6 +214,17 @@ class LinkReader(Netlink):
                 found.add(str(ipaddress.ip_address(known.get(_NDA_DESTINATION, b""))))
         return found
 
+    def narrowed(self) -> dict[str, Queue | None]:
+        """What limits, before the link, what goes to single addresses; None where it is led away and nothing does.
+
+        Raises OSError and BadAnswerError.
+        """
+        qdiscs, found = self.qdiscs(), dict[str, Queue | None]()
+        for payload in self.filters(self.index, LEAVING):
+            for ifb in redirected(payload):
+                found[destination(payload)] = stack(qdiscs, ifb)
+        return found
+
     def mtu_now(self) -> int:
         """Bytes of the largest packet that the interface takes now, without Ethernet's header."""
         return self._own().mtu
@@ -219,7 +238,7 @@ class LinkReader(Netlink):
 
     def _leads_to(self, ifb: int) -> bool:
         """Whether what the interface receives is led to another one."""
-        return any(ifb in redirected(payload) for payload in self.filters(self.index, _INGRESS_HANDLE))
+        return any(ifb in redirected(payload) for payload in self.filters(self.index, ARRIVING))
 
     def _index_of(self, address: str) -> int:
         wanted = ipaddress.ip_address(address)
@@ -285,15 +304,30 @@ def read_qdisc(payload: bytes) -> Qdisc:
 
 def redirected(payload: bytes) -> set[int]:
     """Return the interfaces that a u32 filter leads packets to, by its message's payload. Raises BadAnswerError."""
-    found = attributes(payload[_QDISC.size :])
-    options = attributes(found.get(_TCA_OPTIONS, b"")) if _text(found.get(_TCA_KIND, b"")) == "u32" else {}
     interfaces = set()
-    for action in attributes(options.get(_U32_ACTIONS, b"")).values():
+    for action in attributes(_u32_options(payload).get(_U32_ACTIONS, b"")).values():
         parts = attributes(action)
         if _text(parts.get(_ACTION_KIND, b"")) == "mirred":
             (interface,) = unpack(_MIRRED, attributes(parts.get(_ACTION_OPTIONS, b"")).get(_MIRRED_PARMS, b""))
             interfaces.add(interface)
     return interfaces
+
+
+def is_own_ifb(name: str) -> bool:
+    """Whether an interface is one to which tc.py leads what a node receives or sends: it passes the link as well."""
+    return name == IFB or re.fullmatch(f"{IFB_TO}[0-9a-f]{{8}}", name) is not None
+
+
+def destination(payload: bytes) -> str:
+    """Return the only address of which a u32 filter takes packets to it; empty for another. Raises BadAnswerError."""
+    num_keys, mask, value, place = unpack(_U32_KEY, _u32_options(payload).get(_U32_SELECTOR, b""))
+    is_one = (num_keys, mask, place) == (1, b"\xff" * 4, _DESTINATION_AT)
+    return str(ipaddress.ip_address(value)) if is_one else ""
+
+
+def _u32_options(payload: bytes) -> dict[int, bytes]:
+    found = attributes(payload[_QDISC.size :])
+    return attributes(found.get(_TCA_OPTIONS, b"")) if _text(found.get(_TCA_KIND, b"")) == "u32" else {}
 
 
 def stack(qdiscs: list[Qdisc], interface: int) -> Queue | None:

@@ -8,7 +8,7 @@ twice counts.
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -25,13 +25,22 @@ POLL_S = 0.02
 PATIENCE_S = 30.0  # whoever sets links may have hundreds to set
 TOLERANCE_S = 1.0  # a change may come so much too early or too late before it counts as missing
 FIRST_HELD_S = 5.0  # whoever holds a link may have to be started first, where nobody was to change it
-APART_MAX, NAMED_MAX = 50, 3  # nodes that it is cut off from which a record, and a sentence, names
+APART_MAX, NAMED_MAX = 50, 3  # single others that a record, and a sentence, names
 SELDOM_S = 10.0  # a link that changes all the time is journaled no more often, and neither is one that differs
 
 Mechanism = Literal["none", "tc", "model"]
 Delay = Literal["", "netem", "line"]
 ByRates = Mapping[tuple[int | None, int | None], Sequence[LinkState]]
 """Conditions by (uplink, downlink), as the kernel holds these rates."""
+
+
+class Between(NamedTuple):
+    """What the kernel holds between a node and single others."""
+
+    barred: int
+    """Nodes that nothing reaches from here."""
+    narrowed: Mapping[str, Queue | None]
+    """What limits that which goes to single addresses."""
 
 
 class LinkMeter:
@@ -101,31 +110,38 @@ class LinkMeter:
         """Return what is held, beside the one of `others` that it is, or else what is asked."""
         try:
             (up, down), mtu = self.reader.queues(), self.reader.mtu_now()
-            barred = len(self.reader.barred()) if self.is_parted else 0
+            between = self._between()
         except (OSError, ValueError) as error:
             return self._record(asked, None, None, f"link: the kernel cannot be asked: {error}")
         if mtu != self.reader.mtu:
             problem = f"MTU: the interface takes packets of {mtu:,} bytes, at first of {self.reader.mtu:,}"
-            found = self._deviation(asked, up, down, barred)
+            found = self._deviation(asked, up, down, between)
             return self._record(asked, up, down, "; ".join(filter(None, (found, problem))))
         rates = up.rate_bit_s if up else None, down.rate_bit_s if down else None
         for each in (asked, *others.get(rates, ())):
-            if not self._deviation(each, up, down, barred):
+            if not self._deviation(each, up, down, between):
                 return self._record(each, up, down, "")
-        return self._record(asked, up, down, self._deviation(asked, up, down, barred))
+        return self._record(asked, up, down, self._deviation(asked, up, down, between))
 
-    def _deviation(self, asked: LinkState, up: Queue | None, down: Queue | None, barred: int) -> str:
-        found = deviation(asked, up, down, netem=self.delay == "netem", mtu=self.reader.mtu)
-        if barred != len(asked.apart):
+    def _between(self) -> "Between":
+        """Return what is held between the node and single others, if anything ever was to be."""
+        overrides = self.effective.overrides
+        barred = len(self.reader.barred()) if any(each.apart for each in overrides) else 0
+        return Between(barred, self.reader.narrowed() if any(each.narrowed for each in overrides) else {})
+
+    def _deviation(self, asked: LinkState, up: Queue | None, down: Queue | None, between: "Between") -> str:
+        found = [deviation(asked, up, down, netem=self.delay == "netem", mtu=self.reader.mtu)]
+        if between.barred != len(asked.apart):
             wanted = first_text(asked.apart, NAMED_MAX) or "none"
-            between = f"between two: the kernel bars the way to {count_text(barred, 'node')}, asked {wanted}"
-            return "; ".join(filter(None, (found, between)))
-        return found
-
-    @property
-    def is_parted(self) -> bool:
-        """Whether the node was ever to be cut off from single others."""
-        return any(each.apart for each in self.effective.overrides)
+            found.append(
+                f"between two: the kernel bars the way to {count_text(between.barred, 'node')}, asked {wanted}"
+            )
+        held = sorted((each.rate_bit_s if each else None) or 0 for each in between.narrowed.values())
+        if held != sorted(rate // 8 * 8 for _, rate in asked.narrowed):
+            rates = first_text([_rate(each or None) for each in held], NAMED_MAX) or "none"
+            wanted = first_text([f"{_rate(rate)} with {node}" for node, rate in asked.narrowed], NAMED_MAX) or "none"
+            found.append(f"rate between two: the kernel holds {rates}, asked {wanted}")
+        return "; ".join(filter(None, found))
 
     def _record(self, asked: LinkState, up: Queue | None, down: Queue | None, problem: str) -> records.Link:
         return records.Link(
@@ -141,6 +157,7 @@ class LinkMeter:
             **impairments_of(asked),
             cut=asked.cut,
             apart=asked.apart[:APART_MAX],
+            narrowed=dict(asked.narrowed[:APART_MAX]),
             mtu=None if self.reader.mtu == MTU else self.reader.mtu,
             problem=problem,
         )
@@ -178,6 +195,7 @@ class StatedLink:
             **impairments_of(asked),
             cut=asked.cut,
             apart=asked.apart[:APART_MAX],
+            narrowed=dict(asked.narrowed[:APART_MAX]),
         )
 
 

@@ -107,7 +107,7 @@ class Shaping:
         effective = self.courses[injection.node]
         before = effective.overrides[-1]
         effective.inject(time_s, injection)
-        hold = self._bar if injection.peer else self._hold
+        hold = self._hold_between if injection.peer else self._hold
         try:
             hold(injection.node, time_s)
         except InfrastructureError:
@@ -144,11 +144,12 @@ class Shaping:
     def _hold(self, name: str, time_s: float) -> None:
         self._shaper(name).apply(self.courses[name].at(time_s))
 
-    def _bar(self, name: str, time_s: float) -> None:
-        apart = self.courses[name].at(time_s).apart
-        if unknown := [each for each in apart if each not in self.addresses]:
+    def _hold_between(self, name: str, time_s: float) -> None:
+        state, shaper = self.courses[name].at(time_s), self._shaper(name)
+        if unknown := [each for each in (*state.apart, *dict(state.narrowed)) if each not in self.addresses]:
             raise InfrastructureError(f"{', '.join(unknown)} has no address yet")
-        self._shaper(name).bar([self.addresses[each] for each in apart])
+        shaper.bar([self.addresses[each] for each in state.apart])
+        shaper.narrow({self.addresses[each]: rate_bit_s for each, rate_bit_s in state.narrowed})
 
     def _shaper(self, name: str) -> Shaper:
         if name not in self.shapers:

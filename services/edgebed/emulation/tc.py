@@ -1,7 +1,8 @@
 """A node's link in the kernel: a token bucket (tbf) before what it sends, and one before what it receives.
 
     uplink      interface --- root: tbf --> network
-    downlink    interface --- ingress: u32 takes every packet, mirred --> ifb --- root: tbf --> interface
+    downlink    interface --- clsact: u32 takes every packet, mirred --> ifb --- root: tbf --> interface
+    to a node   clsact: u32 takes what goes to its address, mirred --> ifb of its own --- root: tbf --> uplink
 
 A queueing discipline holds what leaves an interface; so what arrives is led through an interface made for that, an ifb.
 The token bucket cuts large segments into packets and lets hardly more than one of them through after a silence, so that
@@ -13,17 +14,23 @@ A link that is cut has a black hole in the place of all this, in each direction:
 cut off from each other have a permanent neighbour each in the other's place, with an Ethernet address that no bridge
 passes on: what they send each other is lost behind their own links, and nobody hears of it.
 
+What may pass between two nodes is limited at each sender, before its uplink: what goes to the other's address is led
+through an ifb with a token bucket of its own, and from there to the uplink as if it had just been sent. So the uplink's
+queues stay as they are, and what goes to others waits for none of it. A classful queue at the root would have to share
+the uplink between the two, by its own rules; of those, hardly one takes a token bucket below it.
+
 All queues of edgebed's carry handles of its own. What somebody else has put onto the interface is never replaced.
 Needs NET_ADMIN in the network namespace.
 """
 
 import errno
 import functools
+import ipaddress
 import math
 import os
 import socket
 import struct
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +42,20 @@ from edgebed.core.framing import MTU, burst_bytes, queue_bytes
 from edgebed.core.linux import enter_new_network_namespace, in_own_thread
 from edgebed.core.planned.link import IMPAIRMENTS, asked, is_impaired
 from edgebed.emulation.conditions import LinkState
-from edgebed.emulation.netlink import _INGRESS, _INGRESS_HANDLE, _ROOT, BARRED, IFB, NETEM_UNITS, TICK_NS, UINT32_MAX
+from edgebed.emulation.netlink import (
+    _INGRESS,
+    _INGRESS_HANDLE,
+    _ROOT,
+    ARRIVING,
+    BARRED,
+    IFB,
+    IFB_TO,
+    LEAVING,
+    NETEM_UNITS,
+    TICK_NS,
+    UINT32_MAX,
+    is_own_ifb,
+)
 
 RATE_MIN_BIT_S, RATE_MAX_BIT_S = 1_000, 8 * UINT32_MAX
 MTU_MAX = 1586
@@ -46,7 +66,7 @@ _HANDLES = {"tbf": 0xEDB1_0000, "netem": 0xEDB2_0000, "blackhole": 0xEDB3_0000, 
 NUD_PERMANENT = 0x80
 """State of a neighbour that is never asked for, in the kernel's table."""
 _ETHERNET = 1  # how tbf counts bytes: with Ethernet's headers
-_ALL_PROTOCOLS = 3
+_ALL_PROTOCOLS, _IPV4 = 3, 0x0800
 _NETEM_PACKETS = (
     1_000_000  # far more than TCP has on its way on a server's link: netem loses what it is asked to, no more
 )
@@ -106,9 +126,14 @@ class Shaper:
             self.index = _index(ip, interface)
             if self.index is None:
                 raise InfrastructureError(f"there is no network interface {interface} whose link could be limited")
-            self.ifb = _index(ip, IFB)
+            self.ifbs = {
+                name: int(each["index"]) for each in ip.get_links() if is_own_ifb(name := each.get("IFLA_IFNAME"))
+            }
+            """Indices of edgebed's own interfaces by their names."""
             self.is_led = False
             """Whether what arrives certainly passes the ifb."""
+            self.narrowed: dict[str, int] = {}
+            """Addresses to which all passes an ifb of their own, with its bits a second; 0 where that is not known."""
             self.known: dict[str, str] = {}
             """Ethernet addresses that permanent neighbours had before they were barred, by their addresses."""
             self.held: dict[int, tuple[str, ...]] = {}
@@ -120,7 +145,7 @@ class Shaper:
     def prepare(self) -> None:
         """Make what takes longest, so that the link can be cut at once when it has to be; it idles until then."""
         with _explained(self.interface):
-            self._make_ifb()
+            self._make_ifb(IFB)
 
     def apply(self, conditions: LinkState) -> None:
         """Give the link these conditions; waiting packets stay, unless a limit appears or goes, or the link is cut."""
@@ -129,10 +154,14 @@ class Shaper:
             self._hold(self.index, disciplines(conditions.uplink_bit_s, conditions, self.features, self.mtu))
             down = disciplines(conditions.downlink_bit_s, conditions, self.features, self.mtu)
             if down:
-                self._lead_through_ifb(down)
-            elif self.ifb is not None:  # it stays, and idles: to remove an interface takes the kernel 20 ms
-                _remove(self.ip, self.index, _INGRESS, _INGRESS_HANDLE)
-                self._hold(self.ifb, ())
+                ifb = self._make_ifb(IFB)
+                self._hold(ifb, down)  # first the limit, then what it limits
+                if not self.is_led and not self._prios(ARRIVING):
+                    self._lead(ARRIVING, 1, _ALL_PROTOCOLS, "0x0/0x0+0", ifb)
+                self.is_led = True
+            elif IFB in self.ifbs:  # it stays, and idles: to remove an interface takes the kernel 20 ms
+                self._lead_no_more(ARRIVING, 1)
+                self._hold(self.ifbs[IFB], ())
                 self.is_led = False
 
     def bar(self, addresses: Collection[str]) -> None:
@@ -150,23 +179,44 @@ class Shaper:
             for address in addresses:
                 self._neighbour("replace", address, BARRED)
 
+    def narrow(self, rates_bit_s: Mapping[str, int]) -> None:
+        """Let no more pass to these addresses than so many bits a second, before the link; to others what that lets.
+
+        What waits when such a limit ends passes at once.
+        """
+        with _explained(self.interface):
+            for address in self.narrowed.keys() - rates_bit_s.keys():
+                ifb = self.ifbs[_to(address)]
+                self._hold(ifb, [("tbf", _tbf(RATE_MAX_BIT_S, self.mtu))])
+                self._lead_no_more(LEAVING, ifb)
+                del self.narrowed[address]
+            for address, rate_bit_s in rates_bit_s.items() - self.narrowed.items():
+                ifb = self._make_ifb(_to(address))
+                self._hold(ifb, [("tbf", _tbf(rate_bit_s, self.mtu))])
+                if address not in self.narrowed:
+                    self._lead(LEAVING, ifb, _IPV4, f"{int(ipaddress.ip_address(address)):#x}/0xffffffff+16", ifb)
+                self.narrowed[address] = rate_bit_s
+
     def _neighbour(self, command: str, address: str, ethernet: str) -> None:
         self.ip.neigh(command, dst=address, lladdr=ethernet, ifindex=self.index, state=NUD_PERMANENT)
 
     def _look(self) -> None:
         """Learn what is there; raise InfrastructureError if anything but the kernel's defaults and edgebed's own is."""
-        for index in (self.index, self.ifb):
+        assert self.index is not None
+        for index in (self.index, *self.ifbs.values()):
             own = {}
-            for qdisc in self.ip.get_qdiscs(index) if index is not None else ():
+            for qdisc in self.ip.get_qdiscs(index):
                 kind, handle, parent = qdisc.get("TCA_KIND"), qdisc["handle"], qdisc["parent"]
                 if handle in _HANDLES.values():
                     own[handle] = kind
-                elif parent == _INGRESS and (kind != "ingress" or self.ifb is None):
+                elif parent == _INGRESS and (kind != "clsact" or not self.ifbs):
                     raise self._stranger(kind, handle, kind)
                 elif parent == _ROOT and handle:  # the kernel's defaults have none
                     raise self._stranger(kind, handle, "root")
-            if index is not None and own:
+            if own:
                 self.held[index] = tuple(own[handle] for handle in sorted(own))
+        led = self._prios(LEAVING) if self.ifbs else ()
+        self.narrowed = {_address(name): 0 for name, index in self.ifbs.items() if name != IFB and index in led}
 
     def _mtu(self) -> int:
         """Return the interface's MTU. Raises InfrastructureError if it is none of an edge device's network."""
@@ -185,32 +235,40 @@ class Shaper:
             f"cannot be limited. Remove it first: tc qdisc del dev {self.interface} {place}"
         )
 
-    def _lead_through_ifb(self, wanted: Sequence[Discipline]) -> None:
+    def _lead(self, parent: int, prio: int, protocol: int, key: str, ifb: int) -> None:
+        """Lead what u32 finds by this key to an ifb, from where it goes on as before."""
         assert self.index is not None
-        ifb = self._make_ifb()
-        self._hold(ifb, wanted)  # first the limit, then what it limits
-        if self.is_led:
-            return
         self.ip.link("set", index=ifb, state="up")
         with _explained(self.interface, "ingress", "sch_ingress"):
-            _put(self.ip, self.index, _INGRESS, _INGRESS_HANDLE, ("ingress", {}))
-        if not list(self.ip.get_filters(index=self.index, parent=_INGRESS_HANDLE)):
-            with _explained(self.interface, "u32 or mirred", "-a cls_u32 act_mirred"):
-                redirect = {"kind": "mirred", "action": "redirect", "direction": "egress", "ifindex": ifb}
-                self.ip.tc(
-                    "add-filter", "u32", self.index, parent=_INGRESS_HANDLE, prio=1, protocol=_ALL_PROTOCOLS, target=1,
-                    keys=["0x0/0x0+0"], action=redirect,
-                )  # fmt: skip
-        self.is_led = True
+            _put(self.ip, self.index, _INGRESS, _INGRESS_HANDLE, ("clsact", {}))
+        with _explained(self.interface, "u32 or mirred", "-a cls_u32 act_mirred"):
+            redirect = {"kind": "mirred", "action": "redirect", "direction": "egress", "ifindex": ifb}
+            self.ip.tc(
+                "add-filter", "u32", self.index, parent=parent, prio=prio, protocol=protocol, target=1, keys=[key],
+                action=redirect,
+            )  # fmt: skip
 
-    def _make_ifb(self) -> int:
-        """Return the ifb, making it where it is not there already."""
-        if self.ifb is None:
+    def _lead_no_more(self, parent: int, prio: int) -> None:
+        """Remove a filter; without any other one there is nothing left for it."""
+        assert self.index is not None
+        if prio in self._prios(parent):
+            self.ip.tc("del-filter", index=self.index, parent=parent, info=prio << 16)
+        if not (self._prios(ARRIVING) or self._prios(LEAVING)):
+            _remove(self.ip, self.index, _INGRESS, _INGRESS_HANDLE)
+
+    def _prios(self, parent: int) -> set[int]:
+        """Return the priorities of the filters there, of which edgebed's on what leaves have their ifb's index."""
+        return {int(each["info"]) >> 16 for each in self.ip.get_filters(index=self.index, parent=parent)}
+
+    def _make_ifb(self, name: str) -> int:
+        """Return an ifb, making it where it is not there already."""
+        if name not in self.ifbs:
             with _explained(self.interface, "ifb", "ifb"):
-                self.ip.link("add", ifname=IFB, kind="ifb")
-            self.ifb = _index(self.ip, IFB)
-        assert self.ifb is not None
-        return self.ifb
+                self.ip.link("add", ifname=name, kind="ifb")
+            index = _index(self.ip, name)
+            assert index is not None
+            self.ifbs[name] = index
+        return self.ifbs[name]
 
     def _hold(self, index: int, wanted: Sequence[Discipline]) -> None:
         """Put queues onto an interface, the first at its root, the second below it; what is alike there is changed."""
@@ -284,6 +342,16 @@ def _remove(ip: IPRoute, index: int, parent: int, handle: int) -> None:
     except NetlinkError as error:
         if error.code not in (errno.ENOENT, errno.EINVAL):  # gone already
             raise
+
+
+def _to(address: str) -> str:
+    """Return the name of the ifb for what goes to an address."""
+    return f"{IFB_TO}{int(ipaddress.ip_address(address)):08x}"
+
+
+def _address(name: str) -> str:
+    """Return the address of which an ifb takes what goes there."""
+    return str(ipaddress.ip_address(int(name.removeprefix(IFB_TO), 16)))
 
 
 def _index(ip: IPRoute, interface: str) -> int | None:

@@ -15,9 +15,9 @@ def transfer_s(
 ) -> float:
     """Return the seconds of training that bytes take from `since_s` on through one's uplink and another's downlink.
 
-    The slower one counts, at each moment; the burst passes at once. Latency is not in it. `acknowledged`: with the wait
-    for acknowledgements, where the way back is very much slower. They may be fewer, so it could be less. `mtu`: the
-    network's.
+    The slowest counts, at each moment, with what is between the two; the burst passes at once. Latency is not in it.
+    `acknowledged`: with the wait for acknowledgements, where the way back is very much slower. They may be fewer, so it
+    could be less. `mtu`: the network's.
     """
     at_s = since_s
     left: float | None = None
@@ -38,6 +38,7 @@ def transfer_s(
 def _rate_bit_s(sender: LinkState, receiver: LinkState, acknowledged_mtu: int | None) -> int | None:
     """Return the rate from one to the other, with acknowledgements of packets of that MTU, if any; None: no limit."""
     rates = [rate for rate in (sender.uplink_bit_s, receiver.downlink_bit_s) if rate is not None]
+    rates += [rate for _, rate in (*sender.narrowed, *receiver.narrowed)]  # whoever asks knows of these two alone
     if acknowledged_mtu is not None:
         back = (receiver.uplink_bit_s, sender.downlink_bit_s)
         rates += [round(rate / ack_share(acknowledged_mtu)) for rate in back if rate is not None]

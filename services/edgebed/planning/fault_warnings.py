@@ -56,12 +56,12 @@ def overlapping(plan: Plan) -> Iterator[str]:
         for fault in plan.faults:
             if fault.trigger.at_s is not None:
                 for span in _spans(fault, fault.trigger.at_s, action):
-                    spans.setdefault(span.node, []).append(span)
+                    spans.setdefault(f"{span.node} {fault.steps[0].injection.peer}", []).append(span)
         pairs: dict[tuple[str, str], list[str]] = {}
-        for node, of_node in spans.items():
+        for of_node in spans.values():
             for first, second in pairwise(sorted(of_node)):
                 if second.begin_s < first.end_s < float("inf"):
-                    pairs.setdefault((first.name, second.name), []).append(node)
+                    pairs.setdefault((first.name, second.name), []).append(first.node)
         for (first_name, second_name), nodes in pairs.items():
             yield (
                 f"{first_name} and {second_name} overlap at {count_text(len(nodes), 'node')}, e.g. {nodes[0]}: what "

@@ -55,6 +55,25 @@ def test_changes_of_a_link_add_up_and_are_done_to_the_next_life():
     assert world.injections("edge-0") == []
 
 
+def test_what_passes_between_two_is_changed_beside_the_link_and_undone_by_itself():
+    """And done to the next life of either; what ended while the node was away is undone at its place."""
+    world, slow = ActiveFaults(), LinkChange(uplink_bit_s=1)
+    world.note(cause("a"), do("link", peer="server", change=slow))
+    before = world.changed
+    world.note(cause("b"), do("link", change=LinkChange(loss=0.1)))
+    assert world.injections("edge-0") == [
+        do("link", peer="server", change=slow), do("link", change=LinkChange(loss=0.1))
+    ]  # fmt: skip
+    world.note(cause("a"), do("link", peer="server", change=LinkChange(uplink_bit_s=2)))
+    untold = world.take_back(cause("a"), do("link", peer="server"), before)
+    assert untold == [do("link", peer="server"), do("link", peer="server", change=slow)]
+
+    world.note(cause("a"), do("link", peer="server"))
+    world.missed.add("link")
+    assert world.catch_up("edge-0") == [do("link"), do("link", peer="server")]
+    assert world.injections("edge-0") == [do("link", change=LinkChange(loss=0.1))]
+
+
 def test_what_is_done_to_a_node_that_is_not_there_is_moot_or_of_its_next_life(make_node):
     """A node that is there cannot be launched."""
     gone, there = (

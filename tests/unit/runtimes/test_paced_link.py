@@ -196,3 +196,22 @@ def test_a_message_whose_link_becomes_slower_leaves_later(make_link):
     link.inject(Injection(node="edge-0", action="link", change=LinkChange(downlink_bit_s=MBIT // 2)), 1.4)
 
     assert arrives_s(link) - 1.4 == pytest.approx(2 * (1.0 + WHOLE_S - 1.4), rel=0.001)
+
+
+def test_what_goes_to_one_of_two_peers_passes_a_lane_of_its_own_until_that_ends(make_link):
+    """At the rate asked, and the other has what is left of the uplink; what waits then passes at once."""
+    link = make_link(uplink_bit_s=10 * MBIT)
+    slow = Injection(node="edge-0", action="link", peer="server", change=LinkChange(uplink_bit_s=MBIT))
+    size, sent = 100_000, model(0.0).message
+    link.inject(slow, 1.0)
+    for to in ("server", "edge-1", "server"):
+        assert not link.leave(Send(to, sent, (bytes(size),)), 1.0)
+
+    left = [(each.effect.to, each.gone_s) for now in (1.2, 2.0) for each in link.due(lambda now=now: now)]
+    assert [to for to, _ in left] == ["edge-1", "server"]
+    assert left[0][1] == pytest.approx(1.0 + (wire_bytes(size) - 1600) * 8 / (9 * MBIT), rel=0.02)
+    assert left[1][1] == pytest.approx(1.0 + WHOLE_S, rel=0.02)
+
+    link.inject(Injection(node="edge-0", action="link", peer="server"), 2.0)
+    (last,) = link.due(lambda: 2.2)
+    assert last.gone_s < 2.0 + WHOLE_S / 9

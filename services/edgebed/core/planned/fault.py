@@ -20,11 +20,12 @@ class Injection(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     action: Action
     change: LinkChange | None = None
-    """`link`: the change, whatever the plan says; None: back to the plan."""
+    """`link`: the change, whatever the plan says; None: back to the plan. With a `peer` its uplink is the most that
+    each of the two may send to the other."""
     cpus: PositiveAmount | None = None
     """`cpus`: the new cap in cores; None: back to the plan's."""
     peer: str = ""
-    """`cut` and `heal`: the only node that it is cut off from, or reaches again; empty: all."""
+    """`cut`, `heal` and `link`: the only other node that it is between; empty: all."""
 
     def at(self, node: str) -> "Injection | None":
         """Return what it is to a node's own link; None where it is nothing to it. Between two it is so to both."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import msgspec
+
 from edgebed.core.bounds import Amount, Count, Seconds, Share
 from edgebed.core.recorded.record import Record
 
@@ -115,6 +117,8 @@ class Link(Record):
     """Whether nothing is to pass, in either direction."""
     apart: tuple[str, ...] = ()
     """Nodes from and to which nothing is to pass, the first 50 of them."""
+    narrowed: dict[str, Count] = msgspec.field(default_factory=dict)
+    """Nodes to and from which less is to pass than the links allow, the first 50 of them, with bits a second."""
     mtu: Count | None = None
     """The MTU of the node's interface, where it is none of an Ethernet (1500), as on an overlay network."""
     problem: str = ""

@@ -50,7 +50,10 @@ class Course(Generic[Subject]):
     """One direction of a connection: messages pass it in order, one at a time."""
 
     def __init__(self, lanes: tuple[Lane, ...], back: tuple[Lane, ...]) -> None:
-        """`lanes`: the sender's uplink and the receiver's downlink, if held; `back`: those of acknowledgements."""
+        """`lanes`: what is between the two alone, the sender's uplink and the receiver's downlink, as far as held.
+
+        `back`: those of acknowledgements.
+        """
         self.lanes = lanes
         self.back = back
         self.flows: deque[Flow[Subject]] = deque()
@@ -63,6 +66,12 @@ class Course(Generic[Subject]):
         flow = Flow(self, payload_bytes, subject)
         self.flows.append(flow)
         return flow
+
+    def reroute(self, lanes: tuple[Lane, ...], back: tuple[Lane, ...]) -> None:
+        """Lead all that is on its way over other lanes; nothing passes meanwhile."""
+        self.lanes, self.back = lanes, back
+        for flow in self.flows:
+            flow.path = Path(lanes, back, flow.path.ack_share)
 
 
 class Flow(Generic[Subject]):

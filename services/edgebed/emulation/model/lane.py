@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from edgebed.core.framing import burst_bytes, queue_bytes
+from edgebed.core.planned.link import LinkPlan
 from edgebed.emulation.conditions import EffectiveLink, LinkState
 
 if TYPE_CHECKING:
@@ -174,3 +175,8 @@ class Lane:
             num_bytes -= rate * lasts_s
             since_s += lasts_s
         return until_s
+
+
+def lane_between(rate_bit_s: int | None) -> Lane:
+    """Return the lane from one node to another alone, before the uplink; None: with no limit."""
+    return Lane(LinkClock(EffectiveLink(LinkPlan(uplink_bit_s=rate_bit_s))), lambda conditions: conditions.uplink_bit_s)

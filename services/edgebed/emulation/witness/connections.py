@@ -18,7 +18,16 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from edgebed.core.recorded.measured import Bypass, Connections, told_after_s
-from edgebed.emulation.netlink import IFB, BadAnswerError, LinkReader, Netlink, Payload, attributes, messages, unpack
+from edgebed.emulation.netlink import (
+    BadAnswerError,
+    LinkReader,
+    Netlink,
+    Payload,
+    attributes,
+    is_own_ifb,
+    messages,
+    unpack,
+)
 from edgebed.emulation.witness.usage import EARLY_S
 
 _NETLINK_SOCK_DIAG, _BY_FAMILY = 4, 20
@@ -116,7 +125,7 @@ class ConnectionMeter:
     def _look(self) -> None:
         for interface in self.reader.interfaces().values():
             size = interface.received + interface.sent
-            if size and interface.name not in ("lo", IFB, self.reader.interface):
+            if size and interface.name not in ("lo", self.reader.interface) and not is_own_ifb(interface.name):
                 self._bypassed[interface.name] = max(size, self._bypassed.get(interface.name, 0))
         with suppress(OSError, BadAnswerError):  # no more is told, or this kernel tells nothing of connections
             for family in (socket.AF_INET, socket.AF_INET6):

@@ -101,7 +101,7 @@ class Programs(Fold):
     @on(records.Fault)
     def _fault(self, t: float, node: str, record: records.Fault) -> None:
         between = frozenset((record.target, record.peer))
-        if record.peer and not (record.problem or record.no_op):
+        if record.peer and record.action != "link" and not (record.problem or record.no_op):
             self.passed += self._grown(between, record.asked_s)
             self.apart.pop(between, None)
             if record.action == "cut":

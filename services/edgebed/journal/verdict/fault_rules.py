@@ -132,7 +132,7 @@ def _is_explained(trial: Observed, worker: str, t: float) -> bool:
         undoes = ACTIONS[action].undoes
         for ended in undoes or (action,):
             in_force.discard((target, ended))
-        if not undoes and done.record.change != AS_PLANNED:
+        if not undoes and not done.record.change.startswith(AS_PLANNED):
             in_force.add((target, action))
     return bool(in_force)
 

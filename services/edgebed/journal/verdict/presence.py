@@ -125,7 +125,7 @@ class Presence:
         since_s: dict[str, float] = {}
         cuts: dict[str, list[Freeze]] = {}
         between = [each for each in self.series.faults if each.was_done and each.record.peer == SERVER]
-        for each in sorted(between, key=lambda each: each.t):
+        for each in sorted((each for each in between if each.record.action != "link"), key=lambda each: each.t):
             if each.record.action == "cut":
                 since_s.setdefault(each.record.target, each.t)
             elif each.record.target in since_s:

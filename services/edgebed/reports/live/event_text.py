@@ -171,6 +171,7 @@ def _link(record: records.Link) -> str:
         f"link held by {record.mechanism}{_if(record.interface, f' on {record.interface}')}",
         _if(record.cut, "cut"),
         _if(record.apart, f"cut off from {', '.join(record.apart)}"),
+        *(f"at most {rate_text(rate)} to and from {node}" for node, rate in record.narrowed.items()),
         _direction("up", record.uplink_asked, record.uplink_held),
         _direction("down", record.downlink_asked, record.downlink_held),
         *(

@@ -9,7 +9,7 @@ from edgebed.core.planned.fault import FaultPlan, FaultStep, Trigger
 from edgebed.core.quantities import count_text, number_text
 from edgebed.core.units import format_duration
 from edgebed.reports.writing.page import Grid
-from edgebed.roles.control.fault_text import change_text, trigger_text
+from edgebed.roles.control.fault_text import setting_text, trigger_text
 
 TIMES_MAX = 4
 """Moments, or steps, of a fault that are listed one by one; more are summed up."""
@@ -95,7 +95,7 @@ def nodes_text(nodes: Sequence[str]) -> str:
 
 
 def _step_text(each: FaultStep) -> str:
-    change = "" if each.injection.peer else change_text(each.injection)
+    change = setting_text(each.injection)
     text = f"{each.injection.action} {change}" if change else each.injection.action
     return f"{text} after {format_duration(each.after_s)}" if each.after_s else text
 

@@ -190,16 +190,16 @@ def _missed_row(entry: Sequence[Missed]) -> tuple[str, ...]:
 
 def links_changed(faults: Iterable[TimedFault]) -> Iterator[str]:
     """Yield what faults, or a user, have made of each link, and nobody has undone."""
-    changes: dict[str, list[str]] = {}
+    changes: dict[tuple[str, str], list[str]] = {}
     for done in faults:
         record = done.record
         if record.action == "link" and not record.problem:
-            in_force = changes.setdefault(record.target, [])
-            if record.change == AS_PLANNED:
+            in_force = changes.setdefault((record.target, record.peer), [])
+            if record.change.startswith(AS_PLANNED):
                 in_force.clear()
             else:
                 in_force.append(f"{record.change} since {seconds_text(done.t)} of training ({record.name})")
-    yield from (f"{node} changed: {'; '.join(in_force)}" for node, in_force in changes.items() if in_force)
+    yield from (f"{node} changed: {'; '.join(in_force)}" for (node, _), in_force in changes.items() if in_force)
 
 
 def delay_text(delay_s: float) -> str:

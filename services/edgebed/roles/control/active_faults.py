@@ -21,7 +21,7 @@ LAUNCHES_MAX = 100
 class Deviation(NamedTuple):
     """Settings of a node that are not as planned."""
 
-    change: LinkChange | None
+    changes: dict[str, LinkChange | None]
     cpus: float | None
 
 
@@ -31,8 +31,9 @@ class ActiveFaults(msgspec.Struct):
     frozen_by: set[str] = msgspec.field(default_factory=set)
     cut_by: dict[str, set[str]] = msgspec.field(default_factory=dict)
     """By whom the node is cut off from each other one; from all of them with an empty name."""
-    change: LinkChange | None = None
-    """Changes of the node's link that are not as planned."""
+    changes: dict[str, LinkChange | None] = msgspec.field(default_factory=dict)
+    """Changes of what is between the node and each other one, and with an empty name of its link; None: as planned
+    again."""
     cpus: float | None = None
     """CPU cap of the node, if not as planned."""
     ending: bool = False
@@ -49,7 +50,7 @@ class ActiveFaults(msgspec.Struct):
     @property
     def changed(self) -> Deviation:
         """What of the node is not as planned."""
-        return Deviation(self.change, self.cpus)
+        return Deviation(dict(self.changes), self.cpus)
 
     def cuts(self, peer: str = "") -> set[str]:
         """Who cuts the node off from another one; without a name from all."""
@@ -68,7 +69,7 @@ class ActiveFaults(msgspec.Struct):
 
     def unevenness(self, change: LinkChange, planned: LinkPlan) -> str:
         """Say why a link cannot be so: its jitter would be above its latency, whatever is planned; empty if it can."""
-        merged, moments = _merged(self.change, change), (planned, *planned.changes)
+        merged, moments = _merged(self.changes.get(""), change), (planned, *planned.changes)
         assert merged is not None
         latencies, jitters = ([getattr(each, field) or 0.0 for each in moments] for field in ("latency_s", "jitter_s"))
         latency_s = max(latencies) if merged.latency_s is None else merged.latency_s
@@ -89,7 +90,7 @@ class ActiveFaults(msgspec.Struct):
             case "heal":
                 return _let_go(self.cut_by.setdefault(injection.peer, set()), cause, "cut")
             case "link":
-                self.change = _merged(self.change, injection.change)
+                self.changes[injection.peer] = _merged(self.changes.get(injection.peer), injection.change)
             case "cpus":
                 self.cpus = injection.cpus
         return ""
@@ -114,9 +115,10 @@ class ActiveFaults(msgspec.Struct):
             case "freeze":
                 self.frozen_by.discard(cause.name)
             case "link":
-                self.change = before.change
-                again = [Injection(node=node, action="link", change=self.change)] if self.change else []
-                return [Injection(node=node, action="link"), *again]
+                peer = injection.peer
+                self.changes[peer] = change = before.changes.get(peer)
+                again = [Injection(node=node, action="link", peer=peer, change=change)] if change else []
+                return [Injection(node=node, action="link", peer=peer), *again]
             case "cpus":
                 self.cpus = before.cpus
                 return [Injection(node=node, action="cpus", cpus=self.cpus)]
@@ -135,9 +137,10 @@ class ActiveFaults(msgspec.Struct):
         A runtime may have held its link and its cap meanwhile as they were.
         """
         missed, self.missed = self.missed, set()
-        undone = []
+        undone: list[Injection] = []
         if "link" in missed:
-            undone.append(Injection(node=node, action="link"))
+            ended = (peer for peer, change in self.changes.items() if peer and change is None)
+            undone += [Injection(node=node, action="link", peer=peer) for peer in ("", *ended)]
         if "heal" in missed:
             healed = (peer for peer, holders in self.cut_by.items() if not holders)
             undone += [Injection(node=node, action="heal", peer=peer) for peer in healed]
@@ -147,9 +150,8 @@ class ActiveFaults(msgspec.Struct):
 
     def injections(self, node: str) -> list[Injection]:
         """Return what has to be done to the node's next incarnation."""
-        again = []
-        if self.change is not None:
-            again.append(Injection(node=node, action="link", change=self.change))
+        changes = ((peer, change) for peer, change in self.changes.items() if change is not None)
+        again = [Injection(node=node, action="link", peer=peer, change=change) for peer, change in changes]
         again += [Injection(node=node, action="cut", peer=peer) for peer, holders in self.cut_by.items() if holders]
         if self.cpus is not None:
             again.append(Injection(node=node, action="cpus", cpus=self.cpus))

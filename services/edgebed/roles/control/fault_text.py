@@ -23,16 +23,20 @@ def trigger_text(trigger: Trigger, step: int | None = None) -> str:
 
 
 def change_text(injection: Injection) -> str:
-    """Describe what of a link or a cap changes, `uplink 1mbit`, or between whom; empty for other actions."""
-    if injection.peer:
-        return f"between {injection.node} and {injection.peer}"
+    """Describe what of a link or a cap changes, `uplink 1mbit`, and between whom; empty for other actions."""
+    between = f"between {injection.node} and {injection.peer}" if injection.peer else ""
+    return f"{setting_text(injection)} {between}".strip()
+
+
+def setting_text(injection: Injection) -> str:
+    """Describe what of a link or a cap changes; empty for other actions."""
     if injection.action == "cpus":
         return AS_PLANNED if injection.cpus is None else f"{injection.cpus:.12g}"
     if injection.action != "link":
         return ""
     if injection.change is None:
         return AS_PLANNED
-    return link.change_text(injection.change)
+    return link.change_text(injection.change).replace("uplink", "rate" if injection.peer else "uplink")
 
 
 def injection_of(node: str, action: Action, text: str) -> Injection:

@@ -113,9 +113,9 @@ class Injector:
                 if injection.action in LINK_ACTIONS and not injection.peer:
                     effects += self._tell_one(node, injection)
         for other, faults in self.active_faults.items():
-            if faults.cuts(node) and self.members[other].is_there:  # what is between two is done to both
-                cut = Injection(node=other, action="cut", peer=node)
-                effects += self._inject(FaultCause(BY_HAND, "", now, again=True), cut, faults.changed)
+            for injection in faults.injections(other) if self.members[other].is_there else ():
+                if injection.peer == node:  # what is between two is done to both
+                    effects += self._inject(FaultCause(BY_HAND, "", now, again=True), injection, faults.changed)
         return effects
 
     def late(self, node: str, now: float) -> list[Effect]:

@@ -36,7 +36,7 @@ def patience_s(*links: LinkState) -> float:
     packet_s = sum(
         PACKET_BYTES * 8 / rate + link.latency_s
         for link in links
-        for rate in (link.uplink_bit_s or math.inf, link.downlink_bit_s or math.inf)
+        for rate in (link.uplink_bit_s or math.inf, link.downlink_bit_s or math.inf, *dict(link.narrowed).values())
     )
     return SILENCE_S + SILENT_PACKETS * packet_s
 

@@ -16,10 +16,12 @@ from typing import NamedTuple
 from edgebed.core.plan import TrainingNode
 from edgebed.core.planned.fault import Injection
 from edgebed.emulation.model.flows import Course, Flow, Flows
+from edgebed.emulation.model.lane import Lane, lane_between
 from edgebed.emulation.model.link_model import LinkModel, later
 from edgebed.emulation.outage import Outage
 from edgebed.roles.events import MessageReceived, Send
 from edgebed.runtimes import timestamps
+from edgebed.runtimes.live.authentication import node_of
 from edgebed.runtimes.live.timers import Timers
 from edgebed.runtimes.timestamps import Arriving, Leaving
 
@@ -36,6 +38,8 @@ class PacedLink:
         self.passage = passage
         self.by_kernel = by_kernel
         self.began_s = math.inf
+        self.between: dict[str, Lane] = {}
+        """Lanes to single nodes, where less is to pass than the link lets through."""
         self.cut_from: set[str] = set()
         """The only other end of the link, where it is the way there that is cut; empty for the link itself."""
         self.outage = Outage()
@@ -136,6 +140,8 @@ class PacedLink:
                     self.passage.hold(limits=True, delays=True)
                 self._go_on(now)
                 self.passage.inject(now, injection)
+                if injection.peer and not self.by_kernel:
+                    self._narrow(injection, max(now, self.model_s))
                 self._change(now)
         elif injection.action == "cut" and not self.by_kernel:
             self.cut_from.add(injection.peer)
@@ -164,6 +170,19 @@ class PacedLink:
         self._stop(now)
         is_passing = self.on_way.next_s < math.inf or any(each.flows for each in self.courses.values())
         self.outage.cut(now, stalls=is_passing or self.has_asked)
+
+    def _narrow(self, injection: Injection, now: float) -> None:
+        """Let less pass to a node, or as much as the link lets through."""
+        self.between.pop(injection.peer, None)
+        if injection.change:
+            self.between[injection.peer] = lane_between(injection.change.uplink_bit_s)
+        for key, course in self.courses.items():
+            if _node(key[1]) == injection.peer:
+                if course.flows and not self.outage.is_cut:
+                    self.flows.leave(course.flows[0], now)
+                course.reroute(*self._lanes(key))
+                if course.flows and not self.outage.is_cut:
+                    self.flows.join(course.flows[0], now)
 
     def _stop(self, now: float) -> None:
         """Let nothing pass."""
@@ -247,16 +266,27 @@ class PacedLink:
 
     def _course(self, key: tuple[str, str]) -> "Course[Passing]":
         if key not in self.courses:
-            assert self.passage is not None
-            up, down = self.passage.lanes[:1], self.passage.lanes[1:]
-            self.courses[key] = Course(up, down) if key[0] == "up" else Course(down, up)
+            self.courses[key] = Course(*self._lanes(key))
         return self.courses[key]
+
+    def _lanes(self, key: tuple[str, str]) -> tuple[tuple[Lane, ...], tuple[Lane, ...]]:
+        """Return the lanes of what passes, and of its acknowledgements; what is between two is held by who sends."""
+        assert self.passage is not None
+        between = self.between.get(_node(key[1]))
+        up, down = self.passage.lanes[:1], self.passage.lanes[1:]
+        up = (between, *up) if between else up
+        return (up, down) if key[0] == "up" else (down, up)
 
     def _change(self, now: float) -> None:
         """Compute rates anew, since the link is another one."""
         if self.passage:
             self.flows.change(self.passage.lanes)
         self.flows.settle(max(now, self.model_s))
+
+
+def _node(peer: str) -> str:
+    """Return the node that a peer is, by its name or the identity of its connection."""
+    return node_of(peer) or peer
 
 
 class _Entering(NamedTuple):

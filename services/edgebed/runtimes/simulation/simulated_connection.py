@@ -15,6 +15,7 @@ import msgspec
 
 from edgebed.core.planned.fault import Point
 from edgebed.emulation.model.flows import Course
+from edgebed.emulation.model.lane import Lane, lane_between
 from edgebed.emulation.model.link_model import LinkModel
 from edgebed.emulation.outage import Outage
 from edgebed.roles.events import AtPoint, MessageReceived, Send
@@ -103,8 +104,10 @@ class SimulatedConnection:
         (up, down), (host_up, host_down) = (
             ((end.uplink,), (end.downlink,)) if end and end.limits else ((), ()) for end in ends
         )
-        self.there: Course[Departure] = Course((*up, *host_down), (*host_up, *down))
-        self.back: Course[Departure] = Course((*host_up, *down), (*up, *host_down))
+        self.ways: tuple[tuple[Lane, ...], tuple[Lane, ...]] = (*up, *host_down), (*host_up, *down)
+        """Lanes to the host, and to the client, of the links of both."""
+        self.there: Course[Departure] = Course(*self.ways)
+        self.back: Course[Departure] = Course(*reversed(self.ways))
         """What passes the links to the host, and to the client."""
         self.client: SimulatedIncarnation | None = None
         self.host: SimulatedIncarnation | None = None
@@ -148,6 +151,16 @@ class SimulatedConnection:
         self.lanes.stop(self.there)
         self.lanes.stop(self.back)
         self.outage.cut(self.agenda.now, stalls=bool(self.standing or self.there.flows or self.back.flows))
+
+    def narrow(self, rate_bit_s: int | None) -> None:
+        """Let no more than a rate pass in each direction, from now on, or as much as the links of both let through."""
+        there, back = ((lane_between(rate_bit_s), *way) if rate_bit_s or not way else way for way in self.ways)
+        for course, lanes in ((self.there, (there, back)), (self.back, (back, there))):
+            if not self.outage.is_cut:
+                self.lanes.stop(course)
+            course.reroute(*lanes)
+            if not self.outage.is_cut:
+                self.lanes.resume(course)
 
     def _forget_tries(self) -> None:
         """Let nothing be tried again by a connection that is another one, or cut again."""

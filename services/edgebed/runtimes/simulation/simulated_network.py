@@ -264,7 +264,11 @@ class SimulatedNetwork:
         return [self.connections[pair] for pair in ((node, peer), (peer, node)) if pair in self.connections]
 
     def change(self, injection: Injection) -> str:
-        """Change a link's rates or latency; return why that is impossible, empty if it is done."""
+        """Change a link's rates or latency, or the rate between two; return why that is impossible, empty if done."""
+        if injection.peer:
+            for connection in self._between(injection.node, injection.peer):
+                connection.narrow(injection.change.uplink_bit_s if injection.change else None)
+            return ""
         passage = self.passages.get(injection.node)
         if passage is None:
             return "its link was not limited when the trial began, and no fault of the scenario changes it"

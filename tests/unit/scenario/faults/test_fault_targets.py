@@ -4,6 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edgebed.core.planned.fault import Injection
+from edgebed.core.planned.link import LinkChange
 from edgebed.scenario.faults.settings.targets import Group, Some, nodes_of
 
 PHONES = [f"phones-{k}" for k in range(8)]
@@ -100,3 +102,18 @@ def test_between_two_is_each_of_the_first_with_each_of_the_second(resolve, two, 
         assert sorted((fault.node, fault.steps[0].injection.peer) for fault in faults) == sorted(pairs)
         assert all({each.injection.peer for each in fault.steps} < set(WORKERS) | {"server"} for fault in faults)
         assert {fault.trigger.point for fault in faults} == {"before-push"}
+
+
+def test_a_link_between_two_has_the_rate_at_which_each_may_send_to_the_other(resolve):
+    """And is as planned after its time."""
+    (fault,) = resolve({"link": {"between": ["server", "hub-0"]}, "rate": "1mbit", "at": "2s", "for": "3s"})
+    begin, end = (each.injection for each in fault.steps)
+
+    assert (begin.node, begin.peer, begin.action, begin.change) == (
+        "hub-0",
+        "server",
+        "link",
+        LinkChange(uplink_bit_s=10**6),
+    )
+    assert (end.node, end.peer, end.change, fault.steps[1].after_s) == ("hub-0", "server", None, 3.0)
+    assert begin.at("server") == Injection(node="server", peer="hub-0", action="link", change=begin.change)

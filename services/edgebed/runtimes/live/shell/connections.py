@@ -154,7 +154,8 @@ class Connections:
         """Apply a fault of a link: to the node's own what no kernel does, to any what is expected of it."""
         if injection.node in self.timelines:
             self.timelines[injection.node].inject(self.metering.life.trained_s, injection)
-        if injection.node == self.metering.plan.node and self.link.inject(injection, self.metering.life.now()):
+        own = injection.at(self.metering.plan.node)
+        if own and (own is injection or own.action == "link") and self.link.inject(own, self.metering.life.now()):
             self.data.end()  # dead after a long cut: what was on its way in either direction is lost
 
     def end_if_dead(self) -> None:

@@ -91,7 +91,8 @@ ROSTER = "roster"
 def read_target(given: object, handler: ValidatorFunctionWrapHandler, info: ValidationInfo) -> str | Some:
     """Read a target; ValueError or Problems say what is allowed."""
     if isinstance(given, dict) and "between" in given:
-        raise ValueError("between two nodes there is cut, heal and flap alone, e.g. cut: { between: [home-1, home-2] }")
+        kinds = "cut, heal, flap and link"
+        raise ValueError(f"between two nodes there is {kinds} alone, e.g. cut: {{ between: [home-1, home-2] }}")
     if isinstance(given, dict):
         given = Some.model_validate(given)
     if not isinstance(given, str | Some) or not given:
