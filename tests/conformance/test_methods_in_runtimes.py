@@ -26,7 +26,7 @@ from edgebed.running.results import Run, Trial
 from edgebed.running.run import Options, host_of, plan_checked, run_trials
 from edgebed.scenario.load import load_scenario
 
-pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: eleven trials
+pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: twelve trials
 
 RUNTIMES = [
     pytest.param("simulation", marks=pytest.mark.simulation),
@@ -38,7 +38,8 @@ WORKERS = 3
 UPDATES = 90
 ROUNDS: dict[str, Any] = {
     "fedavg": {"preset": "fedavg", "local_work": {"steps": 3}},
-    "fedprox": {"preset": "fedprox", "local_work": {"steps": 3}},
+    "fedyogi": {"preset": "fedyogi", "local_work": {"steps": 3}},
+    "diloco": {"preset": "diloco", "local_work": {"steps": 3}},
     "dgc": {"preset": "dgc", "compression": {"fraction": 0.01, "clip": 1.0}},
     "esgd": {"preset": "esgd", "aggregation": {"learning_rate": 0.5}},
     "int8": {"preset": "sync-sgd", "compression": {"name": "int8", "deflate": True, "rounding": "stochastic"}},

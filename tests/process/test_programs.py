@@ -17,6 +17,7 @@ from program_laws import PORT, SLEEP, TICKS, ProgramLaws, fault, gaps
 from program_trials import nodes, plan, python, run
 
 from edgebed.core import records
+from edgebed.core.errors import InfrastructureError
 from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
 from edgebed.core.planned.program import OutputMeasure, Program
 from edgebed.core.process_names import own_process_name, process_name
@@ -197,3 +198,43 @@ def test_programs_of_a_run_are_acted_on_by_hand(begin: Callable[..., "LiveRun"])
     ]
     assert trial.process.returncode == 130
     assert own_left() == []
+
+
+AWAY = """
+import os, pathlib, sys, time
+where = sys.argv[1]
+if os.fork() == 0:
+    if where == "network":
+        os.execvp("nsenter", ["nsenter", "-t", os.environ["PPID"], "-n", "sleep", "60"])
+    for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
+        _, names, path = line.split(":")
+        if "edgebed" in path:
+            folder = pathlib.Path("/sys/fs/cgroup", names, *[path.strip("/"), "below"][: 2 * (where == "below")])
+            folder.mkdir(exist_ok=True)
+            (folder / "cgroup.procs").write_text(str(os.getpid()))
+    time.sleep(60)
+time.sleep(5)
+"""
+
+
+def test_who_leaves_its_network_or_its_cgroup_is_seen_and_nobody_is_left(tmp_path: Path) -> None:
+    """Where no link and no cap holds it; a cgroup that a program makes in its own is as good as that."""
+    runs = [(*python(AWAY), where) for where in ("cgroup", "below", "network")]
+    away = f'PPID=$PPID exec {sys.executable} -c "$0" network'
+    runs[2] = ("sh", "-c", away.replace("{", "{{"), python(AWAY)[2])
+    trial = run(tmp_path, plan(nodes(*runs)))
+    seen = {each.name: each.differences for each in trial.all(records.Seen)}
+
+    assert [each.left for node in ("home-0", "home-1", "home-2") for each in trial.exits(node)] == [0, 1, 1]
+    assert ["was in its network, and not in its cgroup" in each for each in seen["home-0"]] == [True]
+    assert seen.get("home-1", ()) == ()
+    assert ["(sleep) was in another network" in each for each in seen["home-2"]] == [True]
+    assert own_left() == []
+
+
+def test_a_program_that_is_told_more_than_the_kernel_takes_is_refused(tmp_path: Path) -> None:
+    """With how much it is."""
+    told = nodes(python("pass"), environment={"LONG": "x" * 200_000})
+    with pytest.raises(InfrastructureError, match=r"home-0 cannot be started: .* have 20\d,\d+ bytes, and the kernel"):
+        run(tmp_path, plan(told))
+    assert [*own_left(), *tmp_path.rglob("*.end")] == []

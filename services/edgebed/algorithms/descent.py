@@ -32,6 +32,11 @@ class Descent:
         """
         raise AssertionError(f"{type(self).__name__} does not say how it steps")
 
+    def pulled(self, parameters: Any, gradient: Any) -> Any:
+        """(n,) the gradient with what `weight_decay` adds to it: that of half the sum of squares, so many times."""
+        decay = getattr(self.config, "weight_decay", 0.0)
+        return gradient + decay * parameters if decay else gradient
+
 
 def check_moments(config: Any) -> None:
     """Raise ValueError, `field: what`, where a setting of an optimizer is outside its range."""
@@ -40,8 +45,10 @@ def check_moments(config: Any) -> None:
     for name in ("momentum", "beta_1", "beta_2"):
         if not 0.0 <= getattr(config, name, 0.0) < 1.0:
             raise ValueError(f"{name}: {getattr(config, name):g} is not from 0 to below 1")
-    has_momentum = getattr(config, "momentum", 0.0) > 0.0
-    if has_momentum and getattr(config, "optimizer", "sgd") == "adam":
-        raise ValueError("momentum: adam has a mean of its own (beta_1), and takes no momentum; leave it out")
+    if not getattr(config, "weight_decay", 0.0) >= 0.0:
+        raise ValueError(f"weight_decay: {config.weight_decay:g} is below 0")
+    has_momentum, name = getattr(config, "momentum", 0.0) > 0.0, getattr(config, "optimizer", "sgd")
+    if has_momentum and name != "sgd":
+        raise ValueError(f"momentum: {name} has a mean of its own (beta_1), and takes no momentum; leave it out")
     if getattr(config, "nesterov", False) and not has_momentum:
         raise ValueError("nesterov: there is no momentum to look ahead along; give one, e.g. momentum: 0.9")

@@ -100,6 +100,10 @@ the others; without a `downlink` models travel whole."""
 
 _LAYERWISE = {"optimizer": {"name": "adam"}, "exchange": {"name": "dense"}}
 
+_FEDOPT = {
+    "name": "synchronous", "learning_rate": 0.01, "epsilon": 1e-3, "corrected": False, "weights": "examples",
+}  # fmt: skip
+
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     # dense gradients, the learning rate divided by the staleness of the whole update (Hardy et al. 2017, V.B)
     "asgd": {
@@ -160,6 +164,46 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "aggregation": {"name": "synchronous", "learning_rate": 1.0, "weights": "examples"},
         "compression": {"name": "none"},
         "local_work": {"name": "local-steps", "proximal": 0.01},
+    },
+    # as fedavg, with momentum at the server (Hsu et al. 2019)
+    "fedavgm": {
+        "aggregation": {"name": "synchronous", "learning_rate": 1.0, "momentum": 0.9, "weights": "examples"},
+        "compression": {"name": "none"},
+        "local_work": {"name": "local-steps"},
+    },
+    # as fedavg, with Adam at the server (Reddi et al. 2021)
+    "fedadam": {
+        "aggregation": _FEDOPT | {"optimizer": "adam", "beta_2": 0.99},
+        "compression": {"name": "none"},
+        "local_work": {"name": "local-steps"},
+    },
+    # as fedavg, with Yogi at the server (Reddi et al. 2021)
+    "fedyogi": {
+        "aggregation": _FEDOPT | {"optimizer": "yogi", "beta_2": 0.99},
+        "compression": {"name": "none"},
+        "local_work": {"name": "local-steps"},
+    },
+    # as fedavg, with Adagrad at the server (Reddi et al. 2021)
+    "fedadagrad": {
+        "aggregation": _FEDOPT | {"optimizer": "adagrad", "beta_1": 0.0},
+        "compression": {"name": "none"},
+        "local_work": {"name": "local-steps"},
+    },
+    # many steps of AdamW apart, then one of Nesterov's momentum at the server (Douillard et al. 2023)
+    "diloco": {
+        "aggregation": {"name": "synchronous", "learning_rate": 0.7, "momentum": 0.9, "nesterov": True},
+        "compression": {"name": "none"},
+        "local_work": {
+            "name": "local-steps",
+            "steps": 500,
+            "optimizer": "adamw",
+            "learning_rate": 4e-4,
+            "beta_2": 0.95,
+            "weight_decay": 0.1,
+            "clip_norm": 1.0,
+            "moments": "kept",
+            "counted_in": "steps",
+        },
     },
     # changes of models that were trained apart, a few at a time (Nguyen et al. 2022)
     "fedbuff": {

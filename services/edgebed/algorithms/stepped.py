@@ -1,7 +1,7 @@
 """The optimizer that a server, or a worker of its own, steps by: its settings, and a server's step.
 
-sgd    alpha g, or with `momentum` along a velocity (optimizer/momentum.py)
-adam   optimizer/adam.py
+sgd      alpha g, or with `momentum` along a velocity (optimizer/momentum.py)
+others   as in optimizer/, by their names
 """
 
 from dataclasses import dataclass
@@ -19,18 +19,20 @@ from edgebed.algorithms.optimizer import OPTIMIZERS
 class Stepped:
     """How steps follow their gradient."""
 
-    optimizer: Literal["sgd", "adam"] = "sgd"
-    """What steps along the gradient: gradient descent, with `momentum` or without; or Adam."""
+    optimizer: Literal["sgd", "adam", "yogi", "adagrad"] = "sgd"
+    """What steps along the gradient: gradient descent, with `momentum` or without; or one that adapts to it."""
     momentum: float = 0.0
     """`sgd`: what is left of the velocity from one step to the next: heavy ball."""
     nesterov: bool = False
     """`momentum`: Nesterov's: the step looks ahead along the velocity."""
     beta_1: float = 0.9
-    """`adam`: decay of the mean of the gradient."""
+    """All but `sgd`: decay of the mean of the gradient."""
     beta_2: float = 0.999
-    """`adam`: decay of the mean of the gradient's square."""
+    """`adam`, `yogi`: decay of the mean of the gradient's square."""
     epsilon: float = 1e-8
-    """`adam`: keeps the denominator from zero."""
+    """All but `sgd`: keeps the denominator from zero."""
+    corrected: bool = True
+    """`adam`, `yogi`: whether both means are corrected for beginning at zero."""
 
 
 def descent_by(config: Stepped) -> Descent:

@@ -27,7 +27,7 @@ from edgebed.core.errors import InfrastructureError
 from edgebed.core.planned.node import CommonPlan
 from edgebed.core.process_names import is_running, own_process_name
 from edgebed.emulation.caps import CPU_PERIOD_US, cpu_quota_us, is_cap_held
-from edgebed.emulation.resources import ROOT, CgroupUsage, account, cgroup_usage, processes
+from edgebed.emulation.resources import ROOT, CgroupUsage, account, cgroup_usage, processes, with_those_below
 
 CAP_S_MAX = 30.0  # a busy engine has hundreds of caps to set
 CAP_POLL_S = 0.02
@@ -206,7 +206,7 @@ def _delegate(folder: Path) -> None:
 
 
 def _remove(parent: Path) -> None:
-    for folder in (*_subfolders(parent), parent):
+    for folder in with_those_below(parent):
         deadline_s = time.monotonic() + REMOVE_S_MAX
         while folder.is_dir():
             try:

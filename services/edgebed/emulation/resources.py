@@ -5,6 +5,7 @@ cgroup readers take the root of the file system as an argument, so that they are
 """
 
 import ipaddress
+import os
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -102,8 +103,16 @@ def is_frozen(folders: Mapping[str, Path]) -> bool:
 
 
 def processes(folder: Path) -> list[int]:
-    """The processes in the cgroup with this folder; none of another namespace, as these all have the number 0."""
-    return [int(pid) for pid in _text(folder / "cgroup.procs").split() if pid != "0"]
+    """The processes in the cgroup with this folder and in those below it, which a program may have made.
+
+    None of another namespace, as these all have the number 0.
+    """
+    return [int(pid) for each in with_those_below(folder) for pid in _text(each / "cgroup.procs").split() if pid != "0"]
+
+
+def with_those_below(folder: Path) -> list[Path]:
+    """The folders of a cgroup and of all cgroups below it, the lowest first; none where it is gone."""
+    return [Path(each) for each, _, _ in os.walk(folder, topdown=False)]
 
 
 def cgroup_folders(pid: int | None, root: Path) -> dict[str, Path]:

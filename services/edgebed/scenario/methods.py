@@ -31,7 +31,7 @@ from edgebed.scenario.section import LazyJsonSchema
 CUSTOM = "custom"
 PYTHON_PATH = "python_path"
 """Folders that modules of one's own are looked for in, in the context of a scenario's check."""
-STEPS_OF_OWN = "; AdamW, weight decay, clipped gradients: docs/creating-local-work.md writes them"
+STEPS_OF_OWN = "; docs/creating-local-work.md writes other steps"
 """Where local work has not what is asked of its steps."""
 DEFAULT_NAMES = {"local_work": "gradient-step", "optimizer": "adam", "exchange": "dense"}
 

@@ -34,7 +34,7 @@ from edgebed.learning.objectives.registry import objective_of
 from edgebed.scenario import choices
 from edgebed.scenario.by_client import ByClientSection, Every, interval_problem, whole_form
 from edgebed.scenario.choices import HeldOut, Interval, Split, Validation
-from edgebed.scenario.devices.caps import MAX_COUNT, Caps, class_nodes
+from edgebed.scenario.devices.caps import MAX_COUNT, Caps, class_nodes, name_problems
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import Expectations, LevelSection
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
@@ -423,7 +423,7 @@ class TrialSection(Section):
         )
         of_hosts = (problem.under("hosts") for problem in host_problems(self.hosts, self.fleet))
         of_faults = repeat_problems(self.faults, self.roster, self.stop.time)
-        if problems := [*of_stop, *of_expect, *shard_problems(self), *of_hosts, *of_faults]:
+        if problems := [*of_stop, *of_expect, *shard_problems(self), *name_problems(self.fleet), *of_hosts, *of_faults]:
             raise Problems(problems)
         return self
 

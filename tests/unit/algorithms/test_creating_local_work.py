@@ -17,19 +17,19 @@ def own(tmp_path_factory) -> Path:
 @pytest.mark.slow
 def test_what_a_worker_remembers_does_not_depend_on_who_computes(own):
     """The same journal with one process and with two, bit for bit; its expectation is met."""
-    assert set(DOCUMENT.files) == {"local_adamw.py", "local_adamw.yaml"}
+    assert set(DOCUMENT.files) == {"local_lion.py", "local_lion.yaml"}
     for processes in ("1", "2"):
         options = ("--runtime", "simulation", "--processes", processes, "--runs-dir", f"runs-{processes}")
-        done = run_in(own, "-m", "edgebed", "run", "local_adamw.yaml", *options)
+        done = run_in(own, "-m", "edgebed", "run", "local_lion.yaml", *options)
         assert done.returncode == 0, done.stdout + done.stderr
         assert "The expectation is met." in done.stdout
-    one, two = own.glob("runs-*/local-adamw/0001/*/events.jsonl")
+    one, two = own.glob("runs-*/local-lion/0001/*/events.jsonl")
 
     assert one.read_bytes() == two.read_bytes()
 
 
 def test_it_is_valid_and_its_memory_is_measured(own):
     """`validate` does it twice at each of two steps."""
-    done = run_in(own, "-m", "edgebed", "validate", "local_adamw.yaml")
+    done = run_in(own, "-m", "edgebed", "validate", "local_lion.yaml")
 
     assert done.returncode == 0, done.stdout + done.stderr

@@ -15,12 +15,15 @@ from edgebed.scenario.load import load_scenario
 
 SPARE = 0.1
 """Copies that may be said beside those that were seen."""
-NUMBERS: dict[str, tuple[Any, ...]] = {"momentum": (0.0, 0.9), "proximal": (0.0, 0.1), "steps": (2, 5)}
+NUMBERS: dict[str, tuple[Any, ...]] = {
+    "momentum": (0.0, 0.9), "proximal": (0.0, 0.1), "steps": (2, 5), "weight_decay": (0.1,), "clip_norm": (0.1,),
+}  # fmt: skip
+REFUSED = [("alone", {"proximal": 0.1}), ("alone", {"moments": "kept"})]
 CASES = [
     (name, settings)
     for name in LOCAL_WORKS
     for settings in variants(LOCAL_WORKS[name].Config, NUMBERS)
-    if (name, settings) != ("alone", {"proximal": 0.1})  # which it refuses
+    if (name, settings) not in REFUSED
 ]
 OWN = """
 from edgebed.algorithms.local_work.base import LocalWork, one

@@ -12,9 +12,10 @@ Each w is 1 / m; or the worker's share of the examples that those who have pushe
 et al. 2017, Communication-efficient learning of deep networks from decentralized data, AISTATS, weight models: n_k / n.
 One without examples has no weight, and a round of such workers leaves the model and the velocity as they are. With
 `momentum` the server keeps a velocity of these sums, and steps along it: Hsu, Qi, Brown 2019, Measuring the effects of
-non-identical data distribution for federated visual classification, arXiv:1909.06335 (FedAvgM). With
-`optimizer: adam` it steps by Adam: Reddi et al. 2021, Adaptive federated optimization, ICLR (FedAdam). Differs from
-that paper: means are corrected for where they begin, which it leaves out, and `epsilon` has Adam's default.
+non-identical data distribution for federated visual classification, arXiv:1909.06335 (FedAvgM). With an `optimizer` it
+steps by that: Reddi et al. 2021, Adaptive federated optimization, ICLR, algorithm 2 (FedAdagrad, FedYogi, FedAdam),
+which does not correct means for where they begin, and has an epsilon of 1e-3. Differs from the paper: means of
+squares begin at zero, not at epsilon^2 or more.
 
 A round ends as soon as every worker that takes part has pushed, or a `quorum` of them, or by `deadline_s`. Those that
 begin together take part from the beginning, whoever joins first. One that has left is not waited for; what it pushed

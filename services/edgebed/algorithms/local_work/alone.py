@@ -28,6 +28,8 @@ class Config(local_steps.Config):
         super().__post_init__()
         if self.proximal:
             raise ValueError("proximal: there is no other model that the worker's own could be held to")
+        if self.moments == "kept":
+            raise ValueError("moments: what is remembered is the worker's own model, so they begin anew")
 
 
 class LocalWork(local_steps.LocalWork):

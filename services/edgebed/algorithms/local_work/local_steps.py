@@ -6,9 +6,13 @@ Li, Sahu, Zaheer, Sanjabi, Talwalkar, Smith 2020, Federated optimization in hete
 
     y <- x ;  for each mini-batch: y <- y - step of (grad f(y) + mu (y - x))          sent: x - y
 
-The step is alpha times that, along a velocity with `momentum`, or Adam's (stepped.py), whose moments begin at rest with
-each push. alpha may change from mini-batch to mini-batch (schedule.py), by how often the worker has gone through its
-own data.
+The step is alpha times that, or what another optimizer makes of it (stepped.py), whose moments begin at rest with each
+push or are kept. With AdamW, and a server that steps by Nesterov's momentum, it is DiLoCo: Douillard, Feng, Rusu,
+Chhaparia, Donchev, Kuncoro, Ranzato, Szlam, Shen 2023, DiLoCo: distributed low-communication training of language
+models, arXiv:2311.08105, algorithm 1. alpha may change from mini-batch to mini-batch (schedule.py), by how often the
+worker has gone through its own data, or by its steps or pushes as the server counts them: one that was restarted goes
+on where the training is. A gradient's norm may be bounded: Pascanu, Mikolov, Bengio 2013, On the difficulty of training
+recurrent neural networks, ICML, 3.2.
 
 A server that subtracts the mean of what is sent, with a learning rate of 1, has averaged the models. What is sent is
 added up step by step, and so is right where it is far smaller than the model.
@@ -18,7 +22,7 @@ Shapes: n parameters, b examples in a mini-batch.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -35,6 +39,16 @@ class Config(Stepped, Rate):
     """Several steps on the worker's own copy of the model; how far it went is sent."""
 
     name: Literal["local-steps"] = "local-steps"
+    optimizer: Literal["sgd", "adam", "adamw", "yogi", "adagrad"] = "sgd"  # type: ignore[assignment] # one more of them
+    """What steps along the gradient: gradient descent, with `momentum` or without; or one that adapts to it."""
+    weight_decay: float = 0.0
+    """How often the parameters are added to their gradient; `adamw`: to the step, times the learning rate."""
+    clip_norm: float | None = None
+    """The largest Euclidean norm of a gradient; a larger one is scaled down to it. None: as large as it is."""
+    moments: Literal["anew", "kept"] = "anew"
+    """Whether what the optimizer remembers begins anew with each push, or is kept, until the worker is restarted."""
+    counted_in: Literal["epochs", "steps", "pushes"] = "epochs"
+    """What `warm_up`, `zero_at` and `decay_at` count: passes through its own data, its steps, or its pushes."""
     epochs: float = 1.0
     """E, how often it goes through its own data between a pull and a push; the last mini-batch has what is left."""
     steps: int | None = None
@@ -51,6 +65,8 @@ class Config(Stepped, Rate):
             raise ValueError(f"steps: {self.steps} is below 1")
         if not self.proximal >= 0.0:
             raise ValueError(f"proximal: {self.proximal:g} is below 0")
+        if self.clip_norm is not None and not self.clip_norm > 0.0:
+            raise ValueError(f"clip_norm: {self.clip_norm:g} is not above 0; leave it out to have none")
 
 
 class LocalWork(base.LocalWork):
@@ -69,28 +85,52 @@ class LocalWork(base.LocalWork):
 
     @property
     def copies(self) -> float:
-        """The way gone, the copy of the model, and a step; moments, and with `proximal` its pull."""
-        momentum = (1.0 + self.config.nesterov) * (self.config.momentum > 0.0)
-        return 3.0 + (7.0 if self.config.optimizer == "adam" else momentum) + (self.config.proximal > 0.0)
+        """The way gone, the copy of the model, and a step; moments, and what else is made of a gradient."""
+        config = self.config
+        optimizer = {"sgd": (1.0 + config.nesterov) * (config.momentum > 0.0), "adagrad": 5.0}.get(
+            config.optimizer, 7.0
+        )
+        decays = 0.0 if not config.weight_decay else 1.0 + (optimizer > 0.0 and config.optimizer != "adamw")
+        is_clipped = config.clip_norm is not None and optimizer + decays > 0.0
+        kept = descent_by(config).moments if config.moments == "kept" else 0
+        return 3.0 + optimizer + decays + is_clipped + (config.proximal > 0.0) + kept
 
     def run(
         self,
         gradient: base.Gradient,
         vectors: Mapping[str, Floats],
         batches: Sequence[base.Batch],
-        memory: None,
+        memory: Any,
         at: StepContext,
     ) -> base.Done:
-        """Return how far the steps went in all, and the mean loss before them."""
-        theta, mu, takes = vectors[base.MODEL], np.float32(self.config.proximal), at.epochs / len(batches)
-        descent, gone, losses = descent_by(self.config), np.zeros_like(theta), []
-        moments: tuple[Floats, ...] = tuple(np.zeros_like(theta) for _ in range(descent.moments))
+        """Return how far the steps went in all, the mean loss before them, and the moments, if they are kept."""
+        theta, mu, config = vectors[base.MODEL], np.float32(self.config.proximal), self.config
+        descent, gone, losses = descent_by(config), np.zeros_like(theta), []
+        moments, before = memory or (tuple(np.zeros_like(theta) for _ in range(descent.moments)), 0)
         for number, batch in enumerate(batches):
-            slope, loss = gradient(theta - gone, batch)
-            pull = slope - mu * gone if self.config.proximal else slope
-            rate = self.config.at(at.epoch + number * takes, takes)
-            step, moments = descent.step(theta, pull, moments, number, rate)  # neither looks at parameters
+            here = theta - gone
+            slope, loss = gradient(here, batch)
+            if not config.weight_decay:
+                here = theta  # an optimizer looks at parameters only to let them decay
+            pull = slope - mu * gone if config.proximal else slope
+            rate = config.at(*self._time(at, number, len(batches)))
+            step, moments = descent.step(here, self._clipped(pull), moments, before + number, rate)
             gone += step if self.is_buffer is None else np.where(self.is_buffer, slope, step)
-            del step  # while the next gradient is computed
+            del here, step  # while the next gradient is computed
             losses.append(loss)
-        return base.one(gone, float(np.mean(losses)))
+        kept = (moments, before + len(batches)) if config.moments == "kept" else None
+        return base.one(gone, float(np.mean(losses)), kept)
+
+    def _time(self, at: StepContext, number: int, steps: int) -> tuple[float, float]:
+        """Return the time of a step, and how long it takes, in what the schedule counts."""
+        if self.config.counted_in == "epochs":
+            return at.epoch + number * at.epochs / steps, at.epochs / steps
+        pushes = round(at.epoch / at.epochs, 9) if at.epochs else 0.0
+        return (pushes, 1.0) if self.config.counted_in == "pushes" else (pushes * steps + number, 1.0)
+
+    def _clipped(self, slope: Floats) -> Floats:
+        if self.config.clip_norm is None:
+            return slope
+        parameters = slope if self.is_buffer is None else slope[~self.is_buffer]
+        norm = float(np.linalg.norm(parameters))
+        return slope if norm <= self.config.clip_norm else np.float32(self.config.clip_norm / norm) * slope

@@ -5,6 +5,8 @@ A module of this folder with a `Config` that has its name, and a line of the tab
 
 from types import ModuleType
 
-from edgebed.algorithms.optimizer import adam, momentum, sgd
+from edgebed.algorithms.optimizer import adagrad, adam, adamw, momentum, sgd, yogi
 
-OPTIMIZERS: dict[str, ModuleType] = {module.Config.name: module for module in (sgd, momentum, adam)}
+OPTIMIZERS: dict[str, ModuleType] = {
+    module.Config.name: module for module in (sgd, momentum, adam, adamw, yogi, adagrad)
+}

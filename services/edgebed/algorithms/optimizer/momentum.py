@@ -34,6 +34,7 @@ class Optimizer(Descent):
         self, parameters: Any, gradient: Any, moments: tuple[Any, ...], number: int, rate: float
     ) -> tuple[Any, tuple[Any, ...]]:
         """(n,) parameters, gradient and moments -> the step, and fresh moments."""
+        gradient = self.pulled(parameters, gradient)
         velocity = self.config.momentum * moments[0] + gradient
         ahead = gradient + self.config.momentum * velocity if self.config.nesterov else velocity
         return rate * ahead, (velocity,)

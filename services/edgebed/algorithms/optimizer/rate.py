@@ -26,6 +26,8 @@ class StepRate(Rate):
     """What the learning rate is multiplied by at the steps of `decay_at`."""
     warm_up: float = 0.0
     """Steps until the learning rate has risen from zero."""
+    weight_decay: float = 0.0
+    """How often the parameters themselves are added to their gradient."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -24,4 +24,4 @@ class Optimizer(Descent):
         self, parameters: Any, gradient: Any, moments: tuple[Any, ...], number: int, rate: float
     ) -> tuple[Any, tuple[Any, ...]]:
         """(n,) parameters, gradient and moments -> the step, and fresh moments."""
-        return rate * gradient, ()
+        return rate * self.pulled(parameters, gradient), ()

@@ -104,7 +104,7 @@ def held(trial: Observed) -> Iterator[Finding]:
         cause, _, what = text.partition(": ")
         names, looks = names_text(node for node, _ in wrong), max(count for _, count in wrong)
         yield Finding(
-            f"{cause}: {names}: {what}; so it was found from outside in {looks:,} looks, five a second: find who set it"
+            f"{cause}: {names}: {what}; so it was found from outside in {looks:,} looks, five a second: find who did it"
         )
 
 

@@ -38,6 +38,7 @@ from edgebed.emulation.local import LocalMechanisms
 from edgebed.emulation.means import mechanisms_of
 from edgebed.emulation.namespaces import Namespaces
 from edgebed.emulation.orders import Began, HelperChange, Opens
+from edgebed.emulation.outside.kernel_sight import Place, networks_of_all
 from edgebed.emulation.outside.looks import cpu_folder
 from edgebed.emulation.resources import processes
 from edgebed.emulation.switch import INTERFACE
@@ -51,6 +52,8 @@ from edgebed.runtimes.programs.happenings import Called, Happening, Said, Witnes
 
 ENDED = "its program has ended"
 READ_BYTES = 1 << 16
+ENTRY_BYTES = 32 * os.sysconf("SC_PAGESIZE")
+"""Bytes that a word of a command may not have (MAX_ARG_STRLEN of linux/binfmts.h)."""
 FILES_A_NODE = 6
 """Files of a program's that this process has open: two pipes to its witness, its output and its end, and two logs."""
 LAST_READS = 64
@@ -201,6 +204,11 @@ class ProgramLauncher(LocalLauncher):
         node, output = life.plan.node, os.pipe2(os.O_CLOEXEC)
         try:
             entry = msgspec.json.encode(self._entry(life.plan, url)).decode()
+            if len(entry) >= ENTRY_BYTES:
+                raise InfrastructureError(
+                    f"{node} cannot be started: its command, its variables and the names of all nodes have "
+                    f"{len(entry):,} bytes, and the kernel takes {ENTRY_BYTES:,}; put what is long into a file"
+                )
             command = [sys.executable, "-m", "edgebed.emulation.enter", entry]
             life.process = subprocess.Popen(  # noqa: S603 # every word is ours
                 command, stdin=subprocess.DEVNULL, stdout=output[1], stderr=output[1], start_new_session=True
@@ -294,6 +302,10 @@ class ProgramLauncher(LocalLauncher):
             with suppress(OSError):  # it is ending
                 found = any(Path(folder, ready.file.lstrip("/")).exists() for folder in folders)
         return found
+
+    def _place(self, node: str) -> Place:
+        network, keeper = self.namespaces.homes[node].namespace, self.namespaces.process.pid
+        return super()._place(node)._replace(network=network, keeper=keeper)
 
     # --- what is done to it -------------------------------------------------------------------------------------
 
@@ -401,7 +413,7 @@ class ProgramLauncher(LocalLauncher):
         return self.log_folder / f"{node}.witness.log"
 
     def _kill_all(self) -> None:
-        """Kill all programs and witnesses, and wait for them."""
+        """Kill all programs and witnesses, and wait for them; and what has left its cgroup, but not its network."""
         for life in [*self.lives.values()]:
             self._signal_all(life.plan.node, signal.SIGKILL)
             for process in (life.process, life.witness):
@@ -411,6 +423,11 @@ class ProgramLauncher(LocalLauncher):
             assert life.witness.stdin is not None
             life.witness.stdin.close()
             self._forget(life)
+        with suppress(OSError):  # they are gone
+            own = {Path(home.namespace).stat().st_ino for home in self.namespaces.homes.values()}
+            for pid, network in networks_of_all().items():
+                if network in own and pid != self.namespaces.process.pid:
+                    os.kill(pid, signal.SIGKILL)
         for folder in (*(self.folder / "scratch").glob("*"), self.folder / "scratch"):
             with suppress(OSError):  # there is something in it, which is kept, or there is none
                 folder.rmdir()

@@ -22,7 +22,7 @@ COPY_BYTES = 1 << 20
 LINE_BYTES_MAX = 1 << 16
 """Bytes of a line that are searched; the rest of a longer one is not."""
 MEASURES_S_MAX = 1_000
-"""Measures that are taken in a second; the rest are counted."""
+"""Measures that are taken in a second, and the last of all; the rest are counted."""
 _LINE_ENDS = re.compile(rb"[\r\n]")
 
 
@@ -60,7 +60,9 @@ class OutputLog:
             data = data[written:]
 
     def close(self) -> None:
-        """Put both parts together, with a line between them that says how much was left out."""
+        """Put both parts together, with a line between them that says how much was left out; once."""
+        if self._file.closed:
+            return
         if self.left_out_bytes:
             self._file.write(f"\n[edgebed: {self.left_out_bytes:,} bytes were left out here]\n".encode())
             self._end.seek(self.bytes % self.kept_bytes)
@@ -101,6 +103,8 @@ class OutputReader:
         self._second = -math.inf
         self._taken = 0
         """Measures taken in that second."""
+        self._untaken: dict[str, float] = {}
+        """The last value of each measure that was not taken, and of which none was since."""
         self._line = bytearray()
         """Beginning of the line that has not ended."""
 
@@ -112,8 +116,10 @@ class OutputReader:
         return found
 
     def close(self) -> list[Line]:
-        """The last line, if something was found in it: the output has ended, and so has that line."""
-        return self.read(b"\n")
+        """What ends with the output: the last line, if something was found in it, and what a measure came to."""
+        found = self.read(b"\n")
+        self.dropped -= len(self._untaken)
+        return [*found, Line(self._untaken)] if self._untaken else found
 
     def told(self, measured: dict[str, float]) -> list[Line]:
         """What was told elsewhere than in the output, as a line of it would have been, if there is room for it."""
@@ -164,6 +170,8 @@ class OutputReader:
             self._second, self._taken = second, 0
         if self._taken + len(measured) > MEASURES_S_MAX:
             self.dropped += len(measured)
+            self._untaken |= measured
             return {}
         self._taken += len(measured)
+        self._untaken = {name: value for name, value in self._untaken.items() if name not in measured}
         return measured

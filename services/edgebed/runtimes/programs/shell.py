@@ -209,6 +209,8 @@ class ProgramShell(TrialShell):
                 if self.outside:
                     self.outside.lookout.close()
                 self._close_launcher()
+                for output in self.outputs.values():
+                    output.log.close()
         self.watch.interrupted |= self.interruptions > 0
 
     def _serve(self) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, WithJsonSchema
 
@@ -17,6 +17,8 @@ VARIABLE_PATTERN = "^[A-Za-z_][A-Za-z0-9_]*$"
 METRIC_PATTERN = "[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL_PATTERN = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
 OWN_VARIABLES = "EDGEBED_"
+WORDS: Final = ("all", "first")
+"""What `ends` may be beside classes, nodes and lines."""
 JSON = "json"
 """In place of an expression: the value of that name in lines that are JSON objects."""
 ENDS_FORM = "all, first, a class or node, or a line of output: { log: 'Run finished', of: hub }"
@@ -126,7 +128,7 @@ def _read_measure(given: object) -> ShownLine:
 
 
 def _read_ends(given: object) -> Ends:
-    if given in ("all", "first"):
+    if given in WORDS:
         return Ends(kind=given)
     if isinstance(given, str) and given:
         return Ends(kind="class", of=given)

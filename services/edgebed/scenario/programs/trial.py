@@ -16,7 +16,7 @@ from pydantic import (
 
 from edgebed.core.measures.trial import program_measures
 from edgebed.core.planned.command import Member, filled, placeholders
-from edgebed.scenario.devices.caps import MAX_COUNT, Caps, class_nodes
+from edgebed.scenario.devices.caps import MAX_COUNT, Caps, class_nodes, name_problems
 from edgebed.scenario.devices.device_speed import DeviceSpeed
 from edgebed.scenario.expectations import LevelSection, ProgramExpectations
 from edgebed.scenario.faults.registry import AnyFault, read_faults, repeat_problems
@@ -28,7 +28,15 @@ from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import python_path_of
 from edgebed.scenario.mistakes.problems import Problem, Problems, choose
 from edgebed.scenario.names import ClassName, HostName, has_a_class
-from edgebed.scenario.programs.section import Command, Image, PageSection, ProgramSection, ReadySection, Variables
+from edgebed.scenario.programs.section import (
+    WORDS,
+    Command,
+    Image,
+    PageSection,
+    ProgramSection,
+    ReadySection,
+    Variables,
+)  # fmt: skip
 from edgebed.scenario.roster import NamedNodes, promises, roster
 from edgebed.scenario.section import Duration, DurationFromZero, Section, folder_of
 
@@ -138,6 +146,7 @@ class ProgramTrial(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         problems = [
+            *name_problems(self.fleet),
             *_references(self),
             *_commands(self),
             *(problem.under("expect") for problem in self.expect.problems(program_measures(self.program.measures))),
@@ -210,6 +219,8 @@ def _references(trial: ProgramTrial) -> Iterator[Problem]:
     nodes, program = trial.roster, trial.program
     if program.ends.of and (problem := _unknown_owner(program.ends.of, nodes)):
         yield problem.under("program", "ends", *(["of"] if program.ends.kind == "log" else []))
+    for word in (each for each in WORDS if each in trial.fleet):
+        yield Problem(("fleet", word), f"program.ends has '{word}' for something else; choose another", at_key=True)
     for name, shown in program.measures.items():
         if problem := _unknown_owner(shown.of, nodes):
             yield problem.under("program", "measures", name, "of")

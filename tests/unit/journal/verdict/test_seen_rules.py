@@ -103,7 +103,7 @@ def test_what_was_set_from_outside_is_named_once_for_all_its_nodes():
         "link: edge-0, edge-1 and 2 more: a tbf of 400 kbit on what the node receives, at the far end of its link",
     ]
     assert [text.rpartition(" in ")[2] for text in found] == [
-        f"{looks} looks, five a second: find who set it" for looks in (3, 9)
+        f"{looks} looks, five a second: find who did it" for looks in (3, 9)
     ]
 
 

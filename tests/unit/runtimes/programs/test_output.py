@@ -123,6 +123,19 @@ def test_measures_beyond_a_thousand_a_second_are_counted():
     assert reader.read(lines[7]) == [Line({"loss": 7.0, "step": 7.0})]
 
 
+def test_what_a_measure_came_to_is_taken_however_fast_it_came():
+    """At the end, unless a later one was taken."""
+    reader = OutputReader(MEASURES, {}, lambda: 0.0)
+    reader.read(b"".join(b"loss=%d\n" % k for k in range(MEASURES_S_MAX + 500)))
+
+    assert reader.close() == [Line({"loss": MEASURES_S_MAX + 499.0})]
+    assert reader.dropped == 499
+    now = iter([0.0] * (MEASURES_S_MAX + 500) + [1.0])
+    other = OutputReader(MEASURES, {}, lambda: next(now))
+    other.read(b"".join(b"loss=%d\n" % k for k in range(MEASURES_S_MAX + 501)))
+    assert (other.close(), other.dropped) == ([], 500)
+
+
 def test_a_log_that_goes_on_is_read_as_it_is(tmp_path):
     """Its beginning is there at once."""
     log = OutputLog(tmp_path / "home-0.log", KEPT)

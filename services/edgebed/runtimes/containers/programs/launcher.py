@@ -74,7 +74,7 @@ class Life(Incarnation):
         self.number = number
         self.witness: Conversation | None = None
         self.clock: WitnessClock | None = None
-        """That of its host; None: it is the controller's."""
+        """The clock that its witness reads; None: the controller's own."""
         self.is_in_time = False
         """Whether its witness's clock is known."""
         self.url = ""
