@@ -69,6 +69,23 @@ except HTTPError as error:
 """
 )
 CALLED = Program(measures=(OutputMeasure(name="loss", pattern=""), OutputMeasure(name="point", pattern="")))
+QUICK_BYTES = 300_000
+QUICK = (
+    CALL
+    + f"""
+import socket
+def sent():
+    (line,) = [line for line in open("/proc/net/dev") if os.environ["GLOO_SOCKET_IFNAME"] + ":" in line]
+    return int(line.split()[9])
+post("/barriers/go", nodes=1)
+before = sent()
+with socket.create_connection(("home-0", {PORT})) as server:
+    server.sendall(bytes({QUICK_BYTES}))
+    server.shutdown(socket.SHUT_WR)
+    server.recv(1)
+print(f"sent={{sent() - before}}", flush=True)
+"""
+)
 PAGE = """
 import http.server
 class Page(http.server.BaseHTTPRequestHandler):
@@ -145,6 +162,21 @@ class ProgramLaws:
         got = {record.peer: record.received_bytes for record in trial.all(records.Connections, "home-0")}
         assert got == {"home-1": BYTES + 1, "home-2": BYTES + 1}, "TCP counts the end of a connection as a byte"
         assert not [*trial.folder.path.glob("files*")]
+
+    def test_bytes_are_counted_from_the_moment_when_all_are_ready(self, tmp_path: Path) -> None:
+        """By the interface's own counters, which the program reads: all is sent within a second, and then it ends."""
+        files = tmp_path / "app"
+        files.mkdir()
+        (files / "server.py").write_text(SERVER.replace("range(2)", "range(1)"))
+        server, client = nodes((self.command, "server.py"), self.python(QUICK))
+        server = msgspec.structs.replace(server, ready=Ready(port=PORT), device_class="hub")
+        client = msgspec.structs.replace(client, after=("hub",))
+        trial = self.run(tmp_path, plan([server, client], program=Program(files=str(files))))
+
+        sent = int(re.search(r"sent=([0-9]+)", trial.output("home-1"))[1])
+        counted = trial.all(records.Usage, "home-1")[-1].uplink_bytes
+        assert sent > QUICK_BYTES
+        assert abs(counted - sent) < 2_000
 
     def test_a_killed_program_keeps_its_place_in_its_next_life(self, tmp_path: Path) -> None:
         """Its child is killed with it; address and scratch folder are the same, and it is told its incarnation."""

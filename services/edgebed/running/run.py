@@ -41,6 +41,7 @@ from edgebed.roles.control.ending import BY_USER
 from edgebed.roles.control.name import NAME as CONTROLLER
 from edgebed.running.results import ProgramTrial, Run, Trial
 from edgebed.runtimes.hosting import TrialHost, runtime_of
+from edgebed.runtimes.programs.files import left_out
 from edgebed.runtimes.signals import ending_by_signal, finishing
 from edgebed.scenario.faults.availability import AvailabilityFault
 from edgebed.scenario.hosts import require_use
@@ -238,13 +239,11 @@ def program_files(plans: Iterable[ProgramsPlan], runs: Path) -> dict[str, str]:
 
     Of a file that is larger than CODE_BYTES_MAX, which is no code, its name and size count.
     """
-    found = {}
+    found, ignored = {}, left_out({runs})
     for folder in dict.fromkeys(plan.program.files for plan in plans if plan.program.files):
         digest = hashlib.sha256()
-        for place, folders, files in os.walk(folder):
-            folders[:] = sorted(
-                each for each in folders if each != "__pycache__" and Path(place, each).resolve() != runs
-            )
+        for place, folders, files in os.walk(folder, followlinks=True):  # a node has what links lead to
+            folders[:] = sorted({*folders} - {*ignored(place, folders)})
             for path in sorted(Path(place, each) for each in files):
                 size = path.stat().st_size if path.is_file() else 0
                 digest.update(f"{path.relative_to(folder)}\0{size}\0".encode())

@@ -30,6 +30,13 @@ def _check_class(given: object) -> str:
     return _checked_name(given, CLASS_PATTERN, "lower-case letters, digits and -, a letter first", RESERVED_CLASSES)
 
 
+def has_a_class(fleet: object) -> object:
+    """A fleet that has a class of nodes; ValueError where it has none."""
+    if not isinstance(fleet, dict) or not fleet:
+        raise ValueError("needs at least one class of nodes, e.g. edge: { count: 4 }")
+    return fleet
+
+
 def _checked_name(given: object, pattern: str, form: str, reserved: tuple[str, ...]) -> str:
     if not isinstance(given, str) or not re.fullmatch(pattern, given):
         raise ValueError(f"not a name: {show(given)} ({form})")

@@ -47,7 +47,7 @@ from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import METHOD_SCHEMA, python_path_of, read_method, write_method
 from edgebed.scenario.mistakes.problems import NotAllowedError, Problem, Problems, choose
 from edgebed.scenario.mistakes.shard_problems import shard_problems
-from edgebed.scenario.names import ClassName, HostName, Name
+from edgebed.scenario.names import ClassName, HostName, Name, has_a_class
 from edgebed.scenario.parts import DATA_SCHEMA, OBJECTIVE_SCHEMA, read_data, read_objective, write_part
 from edgebed.scenario.profiles import ProfileFile, read_profile
 from edgebed.scenario.programs.trial import ProgramTrial
@@ -398,12 +398,7 @@ class TrialSection(Section):
     """Time limits for what does not come."""
     _measures: tuple[TaskMeasure, ...] = PrivateAttr(())
 
-    @field_validator("fleet", mode="before")
-    @classmethod
-    def _has_a_class(cls, given: object) -> object:
-        if not isinstance(given, dict) or not given:
-            raise ValueError("needs at least one class of devices, e.g. edge: { count: 4 }")
-        return given
+    _has_a_class = field_validator("fleet", mode="before")(has_a_class)
 
     @field_validator("faults", mode="wrap")
     @classmethod

@@ -193,6 +193,8 @@ class Witness:
         self.meter = self.link if is_asked else ChangedLink(request.node, lambda: self.link, FIRST_HELD_S)
         self.usage = ProgramUsage(request, self.effective, self.reader)
         self.began_s: float | None = None
+        self.next_s = time.monotonic()
+        """When it looks next: at once where it has just heard what it counts from."""
         self.port = request.port
         for injection in request.injected:
             self._inject(injection)
@@ -208,6 +210,8 @@ class Witness:
             self.usage.folders = cgroup_folders(command.pid, ROOT)
         if command.began is not None:
             self.began_s = command.began
+        if command.pid or command.began is not None:
+            self.next_s = time.monotonic()
         if command.change is not None:
             self._inject(command.change)
         if command.opens and self.address:
@@ -252,6 +256,7 @@ class Witness:
     def look(self) -> Iterator[WitnessLine]:
         """Yield what there is to journal now."""
         now = time.monotonic()
+        self.next_s = now + LOOK_S
         yield from (WitnessLine(now, record=each) for each in self.meter.read(now, self.began_s))
         yield from (WitnessLine(now, record=each) for each in self.usage.read(now, self.began_s))
         with suppress(OSError, BadAnswerError):  # the kernel does not answer; the link's meter says so
@@ -284,19 +289,17 @@ def _watch(witness: Witness) -> None:
             witness.hear(line)
 
     witness.link.wait_until_held(hear_all)
-    next_s = time.monotonic()
-    _say([WitnessLine(next_s, monotonic_clock(), url=witness.url)])
+    _say([WitnessLine(time.monotonic(), monotonic_clock(), url=witness.url)])
     witness.begin_reading()
     while not witness.usage.is_last:
+        next_s = witness.next_s
         line = lines.read(next_s if witness.port is None else min(next_s, time.monotonic() + PORT_S))
         if line is not None:
             witness.hear(line)
-            continue
         if witness.shows_ready():
             _say([WitnessLine(listens=True)])
         if time.monotonic() >= next_s:
             _say(witness.look())
-            next_s = max(next_s + LOOK_S, time.monotonic())
     _say(witness.look())
 
 

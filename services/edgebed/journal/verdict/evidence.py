@@ -89,7 +89,7 @@ NO_MEMORY = "the kernel did not tell it"
 NO_STOPS = "the journal does not tell; a newer one does, where the kernel has schedstat"
 NO_HOST = "records of it are missing: did the controller or its probe stand still, or was it out of reach?"
 NO_RECORDS = (NO_USAGE, NO_LINK, NO_MESSAGES, NO_HOST)
-TOO_SHORT = "too short to be measured; train for ten seconds or more"
+TOO_SHORT = "too short to be measured; run for ten seconds or more"
 SHORT_S = 10.0
 """Seconds of training below which it is no wonder that records are missing."""
 

@@ -1,9 +1,17 @@
 """The folder of the user's that each node has, copied before anything starts."""
 
 import shutil
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from edgebed.core.errors import InfrastructureError
+
+
+def left_out(own: Collection[Path]) -> Callable[[str, list[str]], list[str]]:
+    """What says which names in a folder of the user's no node has: caches, and those of edgebed's `own` folders."""
+    return lambda folder, names: [
+        name for name in names if name == "__pycache__" or Path(folder, name).resolve() in own
+    ]
 
 
 def copy_files(source: str, copy: Path) -> Path:
@@ -11,11 +19,7 @@ def copy_files(source: str, copy: Path) -> Path:
 
     InfrastructureError where it cannot be copied.
     """
-    own = {*copy.parent.resolve().parents, copy.parent.resolve()}
-
-    def ignored(folder: str, names: list[str]) -> list[str]:
-        return [name for name in names if Path(folder, name).resolve() in own or name == "__pycache__"]
-
+    ignored = left_out({*copy.parent.resolve().parents, copy.parent.resolve()})
     try:
         shutil.copytree(source, copy, ignore=ignored, ignore_dangling_symlinks=True)
     except (OSError, shutil.Error) as error:

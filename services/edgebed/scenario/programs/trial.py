@@ -27,7 +27,7 @@ from edgebed.scenario.hosts import HostSection, Promise, host_problems
 from edgebed.scenario.links import LinkSection
 from edgebed.scenario.methods import python_path_of
 from edgebed.scenario.mistakes.problems import Problem, Problems, choose
-from edgebed.scenario.names import ClassName, HostName
+from edgebed.scenario.names import ClassName, HostName, has_a_class
 from edgebed.scenario.programs.section import (
     WORDS,
     Command,
@@ -129,12 +129,7 @@ class ProgramTrial(Section):
     deadlines: ProgramDeadlines = ProgramDeadlines()
     """Time limits for what does not come."""
 
-    @field_validator("fleet", mode="before")
-    @classmethod
-    def _has_a_class(cls, given: object) -> object:
-        if not isinstance(given, dict) or not given:
-            raise ValueError("needs at least one class of nodes, e.g. home: { count: 4 }")
-        return given
+    _has_a_class = field_validator("fleet", mode="before")(has_a_class)
 
     @field_validator("faults", mode="wrap")
     @classmethod
