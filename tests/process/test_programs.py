@@ -19,7 +19,7 @@ from program_trials import nodes, plan, python, run
 from edgebed.core import records
 from edgebed.core.errors import InfrastructureError
 from edgebed.core.planned.fault import FaultPlan, FaultStep, Injection, Trigger
-from edgebed.core.planned.program import OutputMeasure, Program
+from edgebed.core.planned.program import Limits, OutputMeasure, Program, Ready
 from edgebed.core.process_names import own_process_name, process_name
 from edgebed.emulation.cgroups import PREFIX, remove_leftovers
 from edgebed.emulation.means import why_no_cgroups, why_no_namespaces
@@ -238,3 +238,26 @@ def test_a_program_that_is_told_more_than_the_kernel_takes_is_refused(tmp_path: 
     with pytest.raises(InfrastructureError, match=r"home-0 cannot be started: .* have 20\d,\d+ bytes, and the kernel"):
         run(tmp_path, plan(told))
     assert [*own_left(), *tmp_path.rglob("*.end")] == []
+
+
+def test_a_file_of_an_earlier_life_does_not_show_that_a_program_is_ready(tmp_path: Path) -> None:
+    """Its folder for temporary files stays over restarts; limits of that folder are told to hold nothing here."""
+    text = """
+import os, pathlib, time
+time.sleep(1.0)
+pathlib.Path(os.environ["TMPDIR"], "up").touch()
+time.sleep(0.5)
+raise SystemExit(int(os.environ["EDGEBED_INCARNATION"] == "1"))
+"""
+    program = Program(limits=Limits(scratch_bytes=1 << 20))
+    trial = run(
+        tmp_path,
+        plan(nodes(python(text), ready=Ready(file="up")), program=program, on_failure="restart", restart_delay_s=0.1),
+    )
+    times = {
+        (record.incarnation, record.state): t for t, _, record in trial.entries if isinstance(record, records.Node)
+    }
+
+    assert trial.ended.outcome == "completed"
+    assert times[2, "ready"] - times[2, "started"] >= 1.0
+    assert ["program.limits hold in containers alone" in each.text for each in trial.all(records.Note)].count(True) == 1

@@ -33,7 +33,7 @@ class PageReader:
             found = list(_samples(self._text()))
         except (OSError, HTTPException) as error:
             why = f"{where} does not answer: {str(error) or type(error).__name__}"
-        except ValueError as error:
+        except (ValueError, IndexError) as error:  # the library raises either
             why = f"{where} is no text for Prometheus: {error}"
         else:
             return self._sought(found, where)

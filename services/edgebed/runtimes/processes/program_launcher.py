@@ -31,7 +31,7 @@ from edgebed.core.linux import allow_open_files
 from edgebed.core.plan import ProgramsPlan
 from edgebed.core.planned.command import Member
 from edgebed.core.planned.fault import Injection
-from edgebed.core.planned.program import ProgramPlan, Ready
+from edgebed.core.planned.program import Limits, ProgramPlan, Ready
 from edgebed.emulation.cgroups import Cgroups, remove_leftovers
 from edgebed.emulation.enter import SCRATCH, Entry
 from edgebed.emulation.local import LocalMechanisms
@@ -72,6 +72,8 @@ class _Life:
     process: "subprocess.Popen[bytes] | None" = None
     listens: bool = False
     """Whether somebody listens on the port that shows that it is ready."""
+    begun_ns: int = 0
+    """When the program was started, by the clock of files: one of an earlier life does not show that it is ready."""
     exited: ProgramExited | None = None
     """How the program has ended; None: it has not."""
     descriptors: list[int] = field(default_factory=list)
@@ -115,6 +117,8 @@ class ProgramLauncher(LocalLauncher):
         self.entered = {node.node: self.cgroups.make(node) for node in self.plan.nodes}
         self.mechanisms = mechanisms_of("process", "kernel")
         self.notes = tuple(LocalMechanisms(plan=self.plan, mechanisms=self.mechanisms, cgroups=True).notes())
+        if self.plan.program.limits != Limits():
+            self.notes += ("program.limits hold in containers alone: nothing limits processes and scratch here.",)
         links = {node.node: node.link for node in self.plan.nodes}
         changeable = [node.node for node in self.plan.nodes if node.changeable]
         self.namespaces = Namespaces(links, self.log_folder / "namespaces.log", changeable)
@@ -203,7 +207,7 @@ class ProgramLauncher(LocalLauncher):
         """Start the program, now that its link is held."""
         node, output = life.plan.node, os.pipe2(os.O_CLOEXEC)
         try:
-            entry = msgspec.json.encode(self._entry(life.plan, url)).decode()
+            entry = msgspec.json.encode(self._entry(life, url)).decode()
             if len(entry) >= ENTRY_BYTES:
                 raise InfrastructureError(
                     f"{node} cannot be started: its command, its variables and the names of all nodes have "
@@ -224,9 +228,11 @@ class ProgramLauncher(LocalLauncher):
         self._hear(life.descriptors[1], lambda: self._hear_end(life))
         yield NodeStarted(node)
 
-    def _entry(self, plan: ProgramPlan, url: str) -> Entry:
-        scratch = self.folder / "scratch" / plan.node
+    def _entry(self, life: _Life, url: str) -> Entry:
+        plan, scratch = life.plan, self.folder / "scratch" / life.plan.node
         scratch.mkdir(parents=True, exist_ok=True)
+        os.utime(scratch)
+        life.begun_ns = scratch.stat().st_ctime_ns
         own = {name: value for name, value in os.environ.items() if not name.startswith("EDGEBED_")}
         argv, variables = told.command(
             plan,
@@ -295,12 +301,14 @@ class ProgramLauncher(LocalLauncher):
         pid = self.pids.get(node)
         if pid is None:
             return False
-        found = self.lives[node].listens
+        life = self.lives[node]
+        found = life.listens
         if ready.file is not None and not found:
             inside = (f"/proc/{pid}/root", f"/proc/{pid}/cwd", str(self.folder / "scratch" / node))
             folders = inside[:1] if ready.file.startswith("/") else inside[1:]
             with suppress(OSError):  # it is ending
-                found = any(Path(folder, ready.file.lstrip("/")).exists() for folder in folders)
+                files = [Path(folder, ready.file.lstrip("/")) for folder in folders]
+                found = any(file.stat().st_ctime_ns >= life.begun_ns for file in files if file.exists())
         return found
 
     def _place(self, node: str) -> Place:

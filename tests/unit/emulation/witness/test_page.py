@@ -72,6 +72,7 @@ def test_what_prometheus_own_library_shows_is_read():
         (b"no HTTP\r\n", "does not answer: no HTTP"),
         (b"HTTP/1.1 503 Busy\r\n\r\n", "does not answer: it says 503 Busy"),
         (page("<html>"), "is no text for Prometheus: "),
+        (page("\\{, =a {}1{\n"), "is no text for Prometheus: string index out of range"),
         (page("step seven\n"), "is no text for Prometheus: "),
         (b"HTTP/1.1 200 OK\r\n\r\n\xff", "is no text for Prometheus: "),
         (page("#" * (BYTES_MAX + 1)), "is no text for Prometheus: it has more than 1,048,576 bytes"),
