@@ -69,6 +69,13 @@ except HTTPError as error:
 """
 )
 CALLED = Program(measures=(OutputMeasure(name="loss", pattern=""), OutputMeasure(name="point", pattern="")))
+UP = """
+import os, pathlib, time
+time.sleep(1.2)
+pathlib.Path(os.environ["TMPDIR"], "up").touch()
+time.sleep(2.0)
+raise SystemExit(int(os.environ["EDGEBED_INCARNATION"] == "1"))
+"""
 QUICK_BYTES = 300_000
 QUICK = (
     CALL
@@ -292,6 +299,16 @@ while heard.recv(1):
         ]
         assert states == [(f"home-{k}", state) for k in range(5) for state in ("started", "ready")]
         assert trial.ended == records.Ended(outcome="completed", reason="home-4 has said what matches 'all are there'")
+
+    def test_a_file_of_an_earlier_life_does_not_show_that_a_program_is_ready(self, tmp_path: Path) -> None:
+        """Its folder for temporary files stays over restarts."""
+        programs = nodes(self.python(UP), ready=Ready(file="up"))
+        trial = self.run(tmp_path, plan(programs, on_failure="restart", restart_delay_s=0.1))
+        times = {(each.incarnation, each.state): t for t, _, each in trial.entries if isinstance(each, records.Node)}
+
+        assert trial.ended.outcome == "completed"
+        for life in (1, 2):
+            assert times[life, "ready"] - times[life, "started"] >= 1.0
 
     def test_a_barrier_holds_until_all_are_there_and_nothing_of_it_is_on_the_link(self, tmp_path: Path) -> None:
         """Nobody goes before the last has come, three times; what is told is journaled, and carried by no link."""

@@ -158,8 +158,8 @@ class ProgramUsage(UsageCount):
 
     def look(self, now: float, cgroup: CgroupUsage) -> Reading:
         """What all processes of the cgroup have used."""
-        if self._is_gone and self.before:
-            return self.before
+        if self._is_gone and self.before:  # what passed the link is told all the same, of a life without another look
+            return self.before if self.usage.time_s else self.before._replace(t=now)
         if cgroup.cpu_s is None:
             raise InfrastructureError(f"the kernel does not count the CPU time of {cpu_folder(self.folders)}")
         return Reading(now, cgroup.cpu_s, self.waiting.read(), 0.0, cgroup.throttled_s, cgroup.throttled_periods or 0)

@@ -9,6 +9,8 @@ container (container.py); to its link, the holder. The witness reads the cgroup 
 program, from the machine's own tree, and finds it by the program's process.
 """
 
+import base64
+import json
 import secrets
 import shutil
 import tarfile
@@ -18,6 +20,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -333,13 +336,19 @@ class ContainedPrograms(EngineLauncher):
         return container, output
 
     def _look_for_file(self, life: Life, container: Container) -> None:
-        """Look for the file that shows that a program is ready, until it is there or the program has ended."""
+        """Look for the file that shows that a program is ready, until it is there or the program has ended.
+
+        One that an earlier life has left does not show it: it was changed before the container was made.
+        """
         file, api = life.plan.ready.file or "", container.client.api
         paths = [file] if file.startswith("/") else [f"{folder}/{file}" for folder in (FILES, SCRATCH)]
         url = f"{api.base_url}/v{api._version}/containers/{container.id}/archive"  # noqa: SLF001 # the library has no call for that
+        made: datetime | None = None
         while not life.is_ready and not life.has_ended:
             with suppress(requests.RequestException, DockerException):
-                life.is_ready = any(api.head(url, params={"path": path}).ok for path in paths)
+                made = made or datetime.fromisoformat(api.inspect_container(container.id)["Created"])
+                changed = [_changed(api.head(url, params={"path": path})) for path in paths]
+                life.is_ready = any(each >= made for each in changed if each)
             time.sleep(FILE_LOOK_S)
 
     def _await_end(self, life: Life, container: Container) -> None:
@@ -458,6 +467,14 @@ class ContainedPrograms(EngineLauncher):
         for holder in self.holders.values():
             holder.link.end()
         super().close()
+
+
+def _changed(answer: requests.Response) -> datetime | None:
+    """When a file of a container was changed last, as the engine says it; None: it is not there."""
+    if not answer.ok:
+        return None
+    stat = json.loads(base64.b64decode(answer.headers["X-Docker-Container-Path-Stat"]))
+    return datetime.fromisoformat(stat["mtime"])
 
 
 def _readable(entry: tarfile.TarInfo) -> tarfile.TarInfo:
