@@ -41,6 +41,7 @@ AGGREGATIONS = _table(
     "synchronous",
     "stale_synchronous",
     "buffered",
+    "delayed_nesterov",
 )
 COMPRESSIONS = _table(
     "compression",
@@ -50,6 +51,7 @@ COMPRESSIONS = _table(
     "threshold",
     "esgd",
     "dgc",
+    "block_top_k",
     "int8",
     "qsgd",
     "sign",
@@ -102,6 +104,11 @@ _LAYERWISE = {"optimizer": {"name": "adam"}, "exchange": {"name": "dense"}}
 
 _FEDOPT = {
     "name": "synchronous", "learning_rate": 0.01, "epsilon": 1e-3, "corrected": False, "weights": "examples",
+}  # fmt: skip
+
+_DILOCO = {
+    "name": "local-steps", "optimizer": "adamw", "learning_rate": 4e-4, "beta_2": 0.95, "weight_decay": 0.1,
+    "clip_norm": 1.0, "moments": "kept", "counted_in": "steps",
 }  # fmt: skip
 
 PRESETS: dict[str, dict[str, dict[str, Any]]] = {
@@ -193,17 +200,19 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
     "diloco": {
         "aggregation": {"name": "synchronous", "learning_rate": 0.7, "momentum": 0.9, "nesterov": True},
         "compression": {"name": "none"},
-        "local_work": {
-            "name": "local-steps",
-            "steps": 500,
-            "optimizer": "adamw",
-            "learning_rate": 4e-4,
-            "beta_2": 0.95,
-            "weight_decay": 0.1,
-            "clip_norm": 1.0,
-            "moments": "kept",
-            "counted_in": "steps",
-        },
+        "local_work": _DILOCO | {"steps": 500},
+    },
+    # as diloco, with nobody waiting, and momentum once in every few pushes (Liu et al. 2024)
+    "async-diloco": {
+        "aggregation": {"name": "delayed-nesterov", "learning_rate": 0.7, "staleness": "power"},
+        "compression": {"name": "none"},
+        "local_work": _DILOCO | {"steps": 50},
+    },
+    # as diloco, with the largest entries of blocks in two bits, and no momentum at the server (Sarfi et al. 2025)
+    "sparseloco": {
+        "aggregation": {"name": "synchronous", "learning_rate": 1.0, "mean": "senders", "clip": "median"},
+        "compression": {"name": "block-top-k"},
+        "local_work": _DILOCO | {"steps": 30},
     },
     # changes of models that were trained apart, a few at a time (Nguyen et al. 2022)
     "fedbuff": {

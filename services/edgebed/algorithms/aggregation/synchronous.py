@@ -17,6 +17,10 @@ steps by that: Reddi et al. 2021, Adaptive federated optimization, ICLR, algorit
 which does not correct means for where they begin, and has an epsilon of 1e-3. Differs from the paper: means of
 squares begin at zero, not at epsilon^2 or more.
 
+Where updates are sparse, `mean: senders` takes the mean of each entry over those who sent it, and `clip: median` scales
+an update down whose norm is above the median of the round's: Sarfi et al. 2025, SparseLoCo, arXiv:2508.15706, and its
+authors' code. One who has pushed twice in a round counts as one there, with the sum of both.
+
 A round ends as soon as every worker that takes part has pushed, or a `quorum` of them, or by `deadline_s`. Those that
 begin together take part from the beginning, whoever joins first. One that has left is not waited for; what it pushed
 counts. One that joins in the middle of a round is waited for from then on; if it has pushed in this round before, both
@@ -24,6 +28,7 @@ its updates count. The sum is taken in the order of the workers' names, so the m
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -49,12 +54,18 @@ class Config(Stepped, Scheduled):
     """Seconds after its first update that a round ends, whoever is missing; none: it waits for its quorum."""
     weights: Literal["equal", "examples"] = "equal"
     """Whether updates count alike, or by how many examples their workers have."""
+    mean: Literal["all", "senders"] = "all"
+    """Whom an entry's mean is over: all who have pushed in the round, or those of them who sent that entry."""
+    clip: Literal["none", "median"] = "none"
+    """Whether an update with a larger norm is scaled down to the median norm of the round's updates."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_share("quorum", self.quorum)
         if self.deadline_s is not None and not 0.0 < self.deadline_s < math.inf:
             raise ValueError(f"deadline_s: {self.deadline_s} is not a time above 0; leave it out to have none")
+        if self.mean == "senders" and self.weights == "examples":
+            raise ValueError("mean: senders of an entry count alike; set weights: equal beside it")
         check_moments(self)
 
 
@@ -72,7 +83,8 @@ class Aggregation(SteppedAggregator):
 
         What its optimizer remembers comes to that.
         """
-        return 2.0 + 3.0 * (share or 0.0) * workers + copies_of(config)
+        chosen = (3.0 + (config.clip == "median")) * (share or 0.0) * workers
+        return 2.0 + chosen + 2.0 * (config.mean == "senders") + copies_of(config)
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
@@ -136,9 +148,33 @@ class Aggregation(SteppedAggregator):
 
     def _end(self) -> Applied:
         with np.errstate(over="ignore", invalid="ignore"):  # training that diverges is a result, and seen in its loss
-            _, indices, values = total([self.sums[worker] for worker in sorted(self.sums)])
-            indices = self.descend(indices, values, self.weight) if self.weight else np.zeros(0, np.int64)
+            updates = [self.sums[worker] for worker in sorted(self.sums)]
+            if self.config.clip == "median":
+                updates = _clipped(updates)
+            whole, indices, values = total(updates)
+            divisor = self.weight
+            if self.config.mean == "senders" and indices is not None:
+                values, divisor = values / _senders(updates, whole)[indices], 1.0
+            indices = self.descend(indices, values, divisor) if self.weight else np.zeros(0, np.int64)
         self.version += self.pushes
         applied = Applied(tuple(self.waiting), indices)
         self.waiting, self.sums, self.pushes, self.weight = {}, {}, 0, 0.0
         return applied
+
+
+def _clipped(updates: Sequence[ModelUpdate]) -> list[ModelUpdate]:
+    """Return the updates with no norm above the median of all."""
+    norms = [float(np.linalg.norm(each.values)) for each in updates]
+    most = float(np.median(norms))
+    return [
+        each._replace(values=np.float32(most / norm) * each.values) if norm > most else each
+        for each, norm in zip(updates, norms, strict=True)
+    ]
+
+
+def _senders(updates: Sequence[ModelUpdate], size: int) -> NDArray[np.float32]:
+    """(n,) how many of the updates have each entry."""
+    found = np.zeros(size, np.float32)
+    for each in updates:
+        found[slice(None) if each.indices is None else each.indices] += 1.0
+    return found
