@@ -250,7 +250,7 @@ def test_the_variables_find_what_there_is(watched: Watched, dashboards, filled) 
     expected = {
         "run": {RUN}, "run_b": {RUN}, "trial": trials, "trial_a": trials, "trial_b": trials - {"short"},
         "device_class": {"edge", "slow", "server", "evaluator"}, "worker": NODES, "shard": workers,
-        "host": set(), "shift": {str(shift_of(watched))}, "began": {str(begin_of(watched))},
+        "host": set(), "measure": set(), "shift": {str(shift_of(watched))}, "began": {str(begin_of(watched))},
     }  # fmt: skip
     for dashboard in dashboards.values():
         for variable in dashboard["templating"]["list"]:
