@@ -55,7 +55,7 @@ class Config(Stepped, Scheduled):
     weights: Literal["equal", "examples"] = "equal"
     """Whether updates count alike, or by how many examples their workers have."""
     mean: Literal["all", "senders"] = "all"
-    """Whom an entry's mean is over: all who have pushed in the round, or those of them who sent that entry."""
+    """Workers that an entry's mean is over: all who have pushed in the round, or those of them who sent that entry."""
     clip: Literal["none", "median"] = "none"
     """Whether an update with a larger norm is scaled down to the median norm of the round's updates."""
 

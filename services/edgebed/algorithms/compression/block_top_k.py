@@ -61,10 +61,10 @@ class Blocks(NamedTuple):
 
     rows: int
     columns: int
-    """Of the grid."""
+    """Blocks in a row of the grid."""
     height: int
     width: int
-    """Of a block."""
+    """Entries in a row of a block."""
     sent: int
     """Entries that are sent of a block."""
 
@@ -131,7 +131,7 @@ class Compression(Compressor):
 
     @property
     def share(self) -> float:
-        """The same at each step."""
+        """Share of chosen entries, at each step."""
         return self.chosen / max(1, self.size)
 
     def compress(self, vector: Floats, memory: Floats | None, context: StepContext) -> tuple[Pieces, Floats]:
