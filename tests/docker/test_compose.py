@@ -152,6 +152,7 @@ def test_a_simulated_run_is_shown_by_the_prometheus_of_compose(project, monkeypa
     assert prometheus.last(rate) == pytest.approx(trial.summary.updates / 30.0, rel=0.2)
 
 
+@pytest.mark.timeout(300)
 def test_faults_come_by_the_scenario_and_by_hand_and_down_ends_the_run(project) -> None:
     """The command acts in the controller's container as it does on the host, for the owner of the run alone.
 

@@ -153,13 +153,18 @@ class ProgramUsage(UsageCount):
     def account(self, *, but: str | None = None) -> CgroupUsage:
         """What the cgroup counts, or counted at the last look before it was gone."""
         if self._counted is None or not self._is_gone:
-            self._counted = super().account()
+            found, folder = super().account(), cpu_folder(self.folders)
+            self._is_gone = found.cpu_s is None and folder is not None and not folder.is_dir()
+            if self._is_gone:  # while it was read
+                return self._counted or found
+            self._counted = found
         return self._counted
 
     def look(self, now: float, cgroup: CgroupUsage) -> Reading:
         """What all processes of the cgroup have used."""
-        if self._is_gone and self.before:  # what passed the link is told all the same, of a life without another look
-            return self.before if self.usage.time_s else self.before._replace(t=now)
+        if self._is_gone:  # what passed the link is told all the same, of a life without another look
+            before = self.before or Reading(now, 0.0, None, 0.0, None, 0)
+            return before if self.usage.time_s else before._replace(t=now)
         if cgroup.cpu_s is None:
             raise InfrastructureError(f"the kernel does not count the CPU time of {cpu_folder(self.folders)}")
         return Reading(now, cgroup.cpu_s, self.waiting.read(), 0.0, cgroup.throttled_s, cgroup.throttled_periods or 0)

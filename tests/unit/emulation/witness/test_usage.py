@@ -1,9 +1,18 @@
 """What a node uses, window by window: waiting of many threads, and cores that nobody capped."""
 
+from contextlib import closing
+
 import pytest
 
+from edgebed.core.errors import InfrastructureError
 from edgebed.core.recorded.measured import Usage
+from edgebed.emulation.conditions import EffectiveLink
+from edgebed.emulation.namespaces import Home
+from edgebed.emulation.netlink import LinkReader
+from edgebed.emulation.resources import CgroupUsage
+from edgebed.emulation.witness import usage
 from edgebed.emulation.witness.usage import Reading, Waiting, add_window
+from edgebed.emulation.witness.witness import ProgramUsage, WitnessRequest
 
 NOTHING = Usage(time_s=0.0, cpu_s=0.0)
 
@@ -52,3 +61,41 @@ def test_a_kernel_that_does_not_count_says_nothing(tmp_path):
     (tmp_path / "a/schedstat").write_text("")
 
     assert Waiting(lambda: [str(tmp_path / "a")]).read() is None
+
+
+@pytest.fixture
+def program(tmp_path):
+    """What counts a program whose cgroup is an empty folder."""
+    folder = tmp_path / "program"
+    folder.mkdir()
+    home = Home(namespace="", address="127.0.0.1")
+    request = WitnessRequest(node="home-0", home=home, cgroup={"": str(folder)}, names={})
+    with closing(LinkReader(home.address)) as reader:
+        yield ProgramUsage(request, EffectiveLink(request.link), reader)
+
+
+def test_a_cgroup_that_goes_while_it_is_read_is_that_of_a_program_that_has_ended(program, monkeypatch):
+    """One that is there and counts no CPU time is refused."""
+
+    def goes(folders):
+        folders[""].rmdir()
+        return CgroupUsage()
+
+    with pytest.raises(InfrastructureError, match="does not count the CPU time"):
+        list(program.read(1.0, 0.0))
+    monkeypatch.setattr(usage, "account", goes)
+
+    assert list(program.read(1.5, 0.0)) == []
+    program.end()
+    assert list(program.read(2.0, 0.0)) == []
+
+
+def test_a_life_without_a_second_look_tells_what_passed_its_link(program, monkeypatch):
+    """Its cgroup was there once, and gone at the end."""
+    monkeypatch.setattr(usage, "account", lambda _folders: CgroupUsage(cpu_s=0.5))
+    assert list(program.read(1.0, 0.0)) == []
+    program.folders[""].rmdir()
+    program.end()
+    (told,) = program.read(1.4, 0.0)
+
+    assert (told.time_s, told.cpu_s, told.uplink_bytes is None) == (0.4, 0.0, False)
