@@ -90,7 +90,7 @@ def test_a_cgroup_that_goes_while_it_is_read_is_that_of_a_program_that_has_ended
 
 def test_a_cgroup_that_is_there_and_counts_no_cpu_time_is_refused(program):
     """By its folder."""
-    with pytest.raises(InfrastructureError, match="does not count the CPU time of .*program"):
+    with pytest.raises(InfrastructureError, match=r"does not count the CPU time of .*program"):
         list(program.read(1.0, 0.0))
 
 
