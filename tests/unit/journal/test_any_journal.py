@@ -48,8 +48,7 @@ def largest(declared):
     if base_of(declared) is tuple:
         return ()
     if base_of(declared) is dict:
-        value = {tuple: (), str: "edge-0"}.get(base_of(typing.get_args(declared)[-1]), float(LARGEST))
-        return dict.fromkeys(("accuracy", "loss"), value)
+        return dict.fromkeys(("accuracy", "loss"), largest(typing.get_args(declared)[-1]))
     for part in parts_of(declared):
         for meta in getattr(part, "__metadata__", ()):
             return base_of(part)(LARGEST if meta.le is None else min(meta.le, LARGEST))
