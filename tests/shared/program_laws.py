@@ -350,7 +350,7 @@ while heard.recv(1):
             "speed": f"{where}/all has no steps_per_second",
             "both": f"{where}/all has 2 of loss: say which by their labels",
         }
-        assert second.keys() == metrics.keys()  # it says 404 Not Found, or nothing more, where it was killed a moment ago
+        assert second.keys() == metrics.keys()  # it says 404, or nothing where it was killed a moment ago
         assert all(why.startswith(f"{where}/metrics does not answer: ") for why in second.values())
         for k in range(2):
             assert trial.all(records.Usage, f"home-{k}")[-1].uplink_bytes < 10_000
