@@ -13,7 +13,7 @@ A worker is answered with the present model as soon as it has pushed. The sum is
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +40,7 @@ class Config(Stepped, Scheduled):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_moments(self)
-        if self.count < 1:
-            raise ValueError(f"count: {self.count} is below 1")
-        if not self.exponent >= 0.0:
-            raise ValueError(f"exponent: {self.exponent:g} is below 0")
+        check_counted(self)
 
 
 class Aggregation(SteppedAggregator):
@@ -93,3 +90,11 @@ class Aggregation(SteppedAggregator):
             return update
         weight = 1 / max(1, tau) if self.config.staleness == "divide" else (1 + tau) ** -self.config.exponent
         return update._replace(values=np.float32(weight) * update.values)
+
+
+def check_counted(config: Any) -> None:
+    """Raise ValueError, `field: what`, where a number of pushes, or the exponent of their weights, is out of range."""
+    if config.count < 1:
+        raise ValueError(f"count: {config.count} is below 1")
+    if not config.exponent >= 0.0:
+        raise ValueError(f"exponent: {config.exponent:g} is below 0")

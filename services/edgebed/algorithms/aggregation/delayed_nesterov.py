@@ -18,6 +18,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from edgebed.algorithms.aggregation.buffered import check_counted
 from edgebed.algorithms.aggregator import NO_INFO, Aggregator, PushInfo
 from edgebed.algorithms.descent import check_moments
 from edgebed.algorithms.schedule import Scheduled
@@ -41,10 +42,7 @@ class Config(Scheduled):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_moments(self)
-        if self.count < 1:
-            raise ValueError(f"count: {self.count} is below 1")
-        if not self.exponent >= 0.0:
-            raise ValueError(f"exponent: {self.exponent:g} is below 0")
+        check_counted(self)
 
 
 class Aggregation(Aggregator):
