@@ -56,3 +56,22 @@ def test_weights_are_those_of_torchft_bit_for_bit(number: int) -> None:
     for worker in WORKERS:
         assert seen[worker][: len(expected["history"])] == expected["history"]
     assert {step: models[step] for step in expected["server"]} == expected["server"]
+
+
+def test_a_refused_push_loses_its_fragments_work_and_a_fourth_of_the_own_is_kept() -> None:
+    """The server's model is as it was: of fragment 0, which was pushed, a fourth of the way is kept; of 1 all of it."""
+    config = streaming.Config(learning_rate=1.0, steps=2, fragments=2, mixing=0.25)
+    work, theta = streaming.LocalWork(config), np.ones(2, np.float32)
+    done = work.run(lambda here, _: (np.full_like(here, 2.0), 0.0), {MODEL: theta}, [BATCH], None, StepContext(0))
+    again = work.run(
+        lambda here, _: (np.zeros_like(here), 0.0), {MODEL: theta}, [BATCH], done.memory, StepContext(0, 1)
+    )
+    assert again.memory.own.tolist() == [0.5, -1.0]
+
+
+def test_a_model_that_is_not_finite_is_not_gone_on_with() -> None:
+    """After a push that was refused as not finite the worker begins with the server's model."""
+    work, theta = streaming.LocalWork(streaming.Config(steps=2, learning_rate=1.0)), np.ones(2, np.float32)
+    lost = streaming.Own(np.full(2, np.nan, np.float32), theta, 0, None)
+    done = work.run(lambda here, _: (np.full_like(here, 2.0), 0.0), {MODEL: theta}, [BATCH], lost, StepContext(0))
+    assert done.vectors[MODEL].tolist() == [2.0, 2.0]
