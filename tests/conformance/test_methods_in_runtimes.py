@@ -46,6 +46,7 @@ ROUNDS: dict[str, Any] = {
         "beside_compression": "int8",
         "downlink": "int8",
     },
+    "streaming": {"preset": "streaming-diloco", "local_work": {"steps": 6, "fragments": 2, "overlap": 1}},
     "feddyn": {"preset": "feddyn", "local_work": {"steps": 3}},
     "dgc": {"preset": "dgc", "compression": {"fraction": 0.01, "clip": 1.0}},
     "esgd": {"preset": "esgd", "aggregation": {"learning_rate": 0.5}},

@@ -39,6 +39,7 @@ HOLDING: tuple[Any, ...] = (
     {"preset": "fedbuff", "aggregation": {"count": 2}, "local_work": {"steps": 2}},
     {"preset": "dgc", "aggregation": {"momentum": 0.5}},
     {"preset": "feddyn", "local_work": {"steps": 2}, "aggregation": {"quorum": 0.6, "deadline_s": 0.5}},
+    {"preset": "streaming-diloco", "local_work": {"steps": 4, "fragments": 2, "overlap": 1}},
     {"preset": "fednova", "local_work": {"epochs": 1.0}},
     {"preset": "fedavg", "local_work": {"steps": 2}, "aggregation": {"quorum": 0.6, "deadline_s": 0.5}},
 )

@@ -80,6 +80,8 @@ class Aggregator:
         self.config: Any = config
         self.theta = theta
         self.version = version
+        self.rounds = 0
+        """Steps of the model so far, as its server counts them."""
         self.schedule = Schedule(config)
 
     @classmethod

@@ -43,8 +43,8 @@ class StepContext(NamedTuple):
     """Number of workers in the scenario."""
     epochs: float = 0.0
     """Passes of the worker through its own data that it makes between a pull and a push."""
-    version: int = 0
-    """Version of the model that it computes at."""
+    rounds: int = 0
+    """Steps that the server had made of the model that it computes at."""
 
     def draws(self) -> np.random.Generator:
         """Return a generator that the key alone decides, with the same draws each time."""

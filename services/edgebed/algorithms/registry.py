@@ -21,6 +21,7 @@ from edgebed.algorithms.compressor import Compressor, WithBuffers
 from edgebed.algorithms.custom import own_part
 from edgebed.algorithms.descent import Descent
 from edgebed.algorithms.exchange.exchanged import Exchanged
+from edgebed.algorithms.fragments import Fragments
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work.base import LocalWork
 from edgebed.algorithms.optimizer import OPTIMIZERS
@@ -68,6 +69,7 @@ LOCAL_WORKS = _table(
     "local_steps",
     "controlled_steps",
     "dynamic_steps",
+    "streaming",
     "alone",
 )
 LAYERWISE_RULES = _table(
@@ -233,6 +235,18 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "compression": {"name": "none"},
         "local_work": _DILOCO | {"steps": 500},
     },
+    # as diloco, with a fragment of the model at a time, which travels while the steps go on (Douillard et al. 2025)
+    "streaming-diloco": {
+        "aggregation": {
+            "name": "synchronous",
+            "learning_rate": 0.7,
+            "momentum": 0.9,
+            "nesterov": True,
+            "entries": "sent",
+        },
+        "compression": {"name": "none"},
+        "local_work": _DILOCO | {"name": "streaming", "steps": 500, "fragments": 4, "overlap": 5},
+    },
     # as diloco, with nobody waiting, and momentum once in every few pushes (Liu et al. 2024)
     "async-diloco": {
         "aggregation": {"name": "delayed-nesterov", "learning_rate": 0.7, "staleness": "power"},
@@ -314,6 +328,14 @@ def forgetting_of(method: Method) -> tuple[bool, bool]:
     return work.LocalWork.forgets_lost, compression.Compression.forgets_lost
 
 
+def pushes_in_turn(method: Method) -> bool:
+    """Whether a push has a part of the model alone, whose turn it is."""
+    if "local_work" not in method.parts:
+        return False
+    code, config = _resolved(method, "local_work")
+    return len(code.LocalWork(config).spans(2**30)) > 1
+
+
 def row_size(method: Method, task: Task) -> int:
     """Return v n: the length of all vectors that travel."""
     return len(vectors_of(method)) * sum(tensor.size for tensor in task.layout)
@@ -331,6 +353,9 @@ def compression_of(method: Method, task: Task, kind: str = "compression") -> Com
     """
     model, *others = vectors_of(method)
     found = {model: compression_alone(method, task, kind)}
+    if kind == "compression" and "local_work" in method.parts:
+        parts = local_work_of(method, task).spans(found[model].size)
+        found[model] = found[model] if len(parts) == 1 else Fragments(found[model], parts)
     found |= {name: compression_alone(method, task, BESIDE[kind]) for name in others}
     return Several(found) if others else found[model]
 
@@ -393,6 +418,11 @@ def _local_work(method: Method, task: Task, is_buffer: NDArray[np.bool_] | None)
 def batches_a_push(plan: WorkerPlan) -> int:
     """Return the mini-batches that a worker goes through between a pull and a push."""
     return _local_work(plan.method, plan.task, None).batches(plan.num_examples, plan.task.batch_size)
+
+
+def batches_ahead(plan: WorkerPlan) -> int:
+    """Return how many of them come after the push, while it travels."""
+    return _local_work(plan.method, plan.task, None).ahead
 
 
 def whole_batches_a_push(plan: WorkerPlan) -> float:

@@ -68,6 +68,8 @@ class SteppedAggregator(Aggregator):
         if not self.descent.moments:
             self.move(indices, values, divisor)
             return indices
+        if indices is not None and getattr(self.config, "entries", "all") == "sent":
+            return self._descend_at(indices, values, divisor)
         within = self.config.optimizer == "sgd"
         scale = self.rates(indices, divisor) if within else np.float32(1.0 / divisor)
         gradient = np.zeros_like(self.theta)
@@ -77,3 +79,15 @@ class SteppedAggregator(Aggregator):
         self.steps += 1
         self.theta -= step if self.is_buffer is None else np.where(self.is_buffer, gradient, step)
         return None
+
+    def _descend_at(self, indices: NDArray[np.int64], values: NDArray[Any], divisor: float) -> NDArray[np.int64]:
+        """Step some entries alone: of others neither the model nor what the optimizer remembers changes."""
+        within = self.config.optimizer == "sgd"
+        gradient = (self.rates(indices, divisor) if within else np.float32(1.0 / divisor)) * values
+        here, rate = tuple(each[indices] for each in self.moments), 1.0 if within else self.learning_rate
+        step, after = self.descent.step(self.theta[indices], gradient, here, self.steps, rate)
+        for each, now in zip(self.moments, after, strict=True):
+            each[indices] = now
+        self.steps += 1
+        self.theta[indices] -= step if self.is_buffer is None else np.where(self.is_buffer[indices], gradient, step)
+        return indices

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.batches import Cut
-from edgebed.algorithms.registry import has_own_models, local_work_of
+from edgebed.algorithms.registry import has_own_models, local_work_of, pushes_in_turn
 from edgebed.core.plan import (
     EvaluatorPlan,
     ModulesPlan,
@@ -57,6 +57,11 @@ class NodePlanning:
     _links: dict[int, LinkPlan] = field(default_factory=dict)
     """Links of sections, by identity, whose nodes all have the same."""
 
+    @property
+    def pull(self) -> Literal["full", "changed-since"]:
+        """What a worker is sent; of a model whose parts are pushed in turn, those that have changed."""
+        return "changed-since" if pushes_in_turn(self.trial.method) else self.trial.pull
+
     def nodes(self) -> tuple[TrainingNode, ...]:
         """The plans of server, evaluator, nodes that serve shards, and workers, in this order."""
         serving = [self.store() if role == "store" else self.modules() for role in self.trial.serving]
@@ -75,7 +80,7 @@ class NodePlanning:
             **self._linked(SERVER, SERVER, self.trial.server),
             epochs_a_push=_epochs_a_push(self.trial, self.task, self.parts),
             stop_updates=self.trial.stop.updates,
-            pull=self.trial.pull,
+            pull=self.pull,
             shard=self.sharding.server if self.sharding else None,
             checkpoint_every_updates=every.updates,
             checkpoint_every_s=every.time_s,
@@ -125,7 +130,7 @@ class NodePlanning:
             clients=clients,
             by_client=self.clients.plan.only(clients) if self.clients and has_own_models(self.trial.method) else None,
             label_counts=self._label_counts(self.data.train, part),
-            pull=self.trial.pull,
+            pull=self.pull,
             shard=self.sharding.workers[node] if self.sharding else None,
             points=tuple(self._points.get(node, ())),
         )

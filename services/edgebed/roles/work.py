@@ -42,6 +42,10 @@ class GradientJob(msgspec.Struct, frozen=True, gc=False):
     """Name of the draws: the node's in this incarnation; empty: in its first."""
     version: int = 0
     """Version of the model."""
+    rounds: int = 0
+    """Steps that the server had made of it."""
+    after: int = 0
+    """Mini-batches of the step that came before these; above 0 these come after its push, while that travels."""
 
 
 class GradientResult(msgspec.Struct, frozen=True, gc=False):
@@ -57,6 +61,8 @@ class GradientResult(msgspec.Struct, frozen=True, gc=False):
     """Time of selection and encoding; 0 where time is virtual."""
     not_finite: NotFinite | None = None
     """What was not finite first; None: all was finite."""
+    is_push: bool = True
+    """Whether it is sent; else it is what is remembered after steps that were made while a push travels."""
 
 
 class EvaluationJob(msgspec.Struct, frozen=True, gc=False):
@@ -231,6 +237,7 @@ class Work:
         self.local_work = registry.local_work_of(plan.method, plan.task)
         self.cut = registry.cut_of(plan)
         self.vectors = registry.vectors_of(plan.method)
+        self.batches = registry.batches_a_push(plan)
 
     def run(self, job: Job) -> Result:
         """Return the result of `job`; the same whenever and wherever it is run."""
@@ -251,17 +258,20 @@ class Work:
         draw_name = job.draw_name or self.plan.node
         key = chance.key(self.plan.seed, "work", draw_name, job.step)
         later = (chance.key(self.plan.seed, "mini-batch", f"{draw_name}/{job.step}", k) for k in itertools.count(1))
-        keys = itertools.chain([key], later)
+        keys = itertools.islice(itertools.chain([key], later), job.after, None)
         started = self.clock()
         layout = self.plan.task.layout
         gradient = CheckedGradient(lambda theta, batch: self.model.gradient(theta, batch, next(keys)), layout)
-        seen = job.version * len(job.batches) * self.cut.mean_size
+        seen = job.version * self.batches * self.cut.mean_size
         epoch = seen / (self.plan.num_workers * self.plan.num_examples)
+        epoch += job.after * self.cut.mean_size / self.plan.num_examples
         epochs = sum(map(len, job.batches)) / self.plan.num_examples
-        at = StepContext(key, job.step, epoch, workers=self.plan.num_workers, epochs=epochs)
+        at = StepContext(key, job.step, epoch, workers=self.plan.num_workers, epochs=epochs, rounds=job.rounds)
         own_key = chance.key(self.plan.seed, "local-work", draw_name, job.step)
         of_work, of_compression = job.memory or (None, None)
         with np.errstate(all="ignore"):  # training that diverges is a result, and said with the update
+            if job.after:
+                return self._after_push(gradient, job, at._replace(key=own_key))
             given = dict(zip(self.vectors, np.split(job.theta, len(self.vectors)), strict=True))
             done = self.local_work.run(gradient, given, job.batches, of_work, at._replace(key=own_key))
         sent = [done.vectors[name] for name in self.vectors]
@@ -275,6 +285,13 @@ class Work:
         yield
         tensors, frames = encode_pieces(pieces)
         return GradientResult(tensors, frames, loss, memory, computed - started, self.clock() - computed, not_finite)
+
+    def _after_push(self, gradient: CheckedGradient, job: GradientJob, at: StepContext) -> GradientResult:
+        started = self.clock()
+        of_work, of_compression = job.memory
+        kept = self.local_work.go_on(gradient, job.batches, of_work, at)
+        taken_s = self.clock() - started
+        return GradientResult((), (), 0.0, (kept, of_compression), taken_s, 0.0, gradient.found, is_push=False)
 
 
 def in_step(jobs: Sequence[Steps]) -> list[Result | Exception]:

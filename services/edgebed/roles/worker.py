@@ -14,6 +14,9 @@ one that is computing pushes as ever, and joins again if that is refused. Where 
 worker pushes once more what was not answered. It counts its joins, and the answer to an
 earlier one is not used, so that two answers never set two jobs going.
 
+Where local work goes on while a push travels, the worker begins with that as soon as it has pushed. A model that comes
+before it is done waits for it.
+
 While it computes and pauses for longer than the server may take it to have left, it says in time that it works.
 
 A worker with a model of its own, which its method's local work remembers, measures it on its own clients when the
@@ -32,6 +35,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms.registry import (
     batches_a_push,
+    batches_ahead,
     compresses_down,
     compression_of,
     cut_of,
@@ -90,6 +94,7 @@ class Worker:
         self.draw_name = chance.draw_name(plan.node, incarnation)
         self.order = BatchOrder(plan, self.draw_name)
         self.batches = batches_a_push(plan)
+        self.ahead = batches_ahead(plan)
         self.downlink = None
         if compresses_down(plan.method):
             self.downlink = compression_of(plan.method, plan.task, "downlink")
@@ -103,6 +108,10 @@ class Worker:
         self.asked: Send | None = None
         """What it asked last."""
         self.computing = False
+        self.goes_on = False
+        """Whether steps are being made that come after the push."""
+        self.early: MessageReceived | None = None
+        """A model that has come before they were done."""
         self.now = 0.0
         self.alarm = Alarm()
         """The time to tell the server that the work goes on."""
@@ -111,6 +120,8 @@ class Worker:
         self.step = 0
         """The next push, or the one being computed."""
         self.base = 0
+        self.rounds = 0
+        """Steps in which the server had made version `base`."""
         self.theta: NDArray[np.float32] | None = None
         """(v n,) the model of version `base` and what is beside it, where only changes may come; never written, a job
         may still use it."""
@@ -162,7 +173,7 @@ class Worker:
     def _points_of(self, event: Event) -> Iterable[tuple[Point, int]]:
         """Yield where in its protocol an event finds the worker; an answer shows that it is past all before."""
         if isinstance(event, Computed) and isinstance(event.result, GradientResult):
-            return [("before-push", self.step)]
+            return [("before-push", self.step)] if event.result.is_push else []
         if isinstance(event, AtPoint):
             return [(point, step) for point, step in self.awaited.items() if point == event.point]
         if isinstance(event, MessageReceived) and isinstance(event.message, Model) and self._is_answer(event.message):
@@ -173,7 +184,7 @@ class Worker:
         if isinstance(event, MessageReceived):
             return self._received(event)
         if isinstance(event, Computed) and isinstance(event.result, GradientResult):
-            return self._push(event.result)
+            return self._push(event.result) if event.result.is_push else self._gone_on(event.result)
         if isinstance(event, Computed) and isinstance(event.result, ClientsResult):
             return [Journal(clients_record(objective_of_task(self.plan.task), event.result))]
         if isinstance(event, Woken):
@@ -189,7 +200,12 @@ class Worker:
         if isinstance(message, Start):
             return self._server_is_back(message)
         if isinstance(message, Model):
-            return self._model(message, event.frames) if self._is_answer(message) else []
+            if not self._is_answer(message):
+                return []
+            if self.goes_on and not message.final:
+                self.early = event
+                return []
+            return self._model(message, event.frames)
         if isinstance(message, Refuse):
             return self._refused(message)
         if isinstance(message, Finish):
@@ -259,16 +275,27 @@ class Worker:
             has = "none" if self.theta is None else f"version {self.base}"
             text = f"sent what changed since version {model.since} of the model, and has {has}: joins anew"
             return [Journal(Note(text=text)), *self._join()]
-        self.base = model.version
-        if self.plan.pull == "changed-since" or self.downlink:
+        self.base, self.rounds = model.version, model.rounds
+        if self.plan.pull == "changed-since" or self.downlink or self.ahead:
             self.theta = theta
         self.asking, self.asked, self.computing = None, None, True
-        first = self.step * self.batches
-        batches = tuple(self.order.batch(first + k) for k in range(self.batches))
-        job = GradientJob(theta, batches, self.step, self.memory, self.draw_name, self.base)
-        pause_s = chance.waiting_time(self.plan.waiting, self.plan.seed, self.draw_name, self.step)
         self.told_s = self.now
-        return [*self._set_alarm(), *self._measure_own(model.version), Compute(job, pause_s)]
+        work = self._work(theta, self.step, 0, self.batches - self.ahead)
+        return [*self._set_alarm(), *self._measure_own(model.version), work]
+
+    def _work(self, theta: NDArray[np.float32], step: int, after: int, count: int) -> Compute:
+        """Return so many mini-batches of a step's, after others of it, as a job; the pause is divided like them."""
+        first = step * self.batches + after
+        batches = tuple(self.order.batch(first + k) for k in range(count))
+        job = GradientJob(theta, batches, step, self.memory, self.draw_name, self.base, self.rounds, after)
+        pause_s = chance.waiting_time(self.plan.waiting, self.plan.seed, self.draw_name, step)
+        return Compute(job, pause_s * count / self.batches)
+
+    def _gone_on(self, result: GradientResult) -> list[Effect]:
+        """Remember what steps after a push have led to, and go on with the model that has come meanwhile, if any."""
+        self.memory, self.goes_on = result.memory, False
+        early, self.early = self.early, None
+        return self._diverged(result, self.step) + (self._received(early) if early else [])
 
     def _measure_own(self, version: int, *, final: bool = False) -> list[Effect]:
         """Measure the worker's own model where that is due, for the version at which the interval ended.
@@ -338,7 +365,11 @@ class Worker:
         )
         self.computing = False
         self.step += 1
-        return [*self._diverged(result, push.step), *self._ask(Send("server", push, result.frames), push.step)]
+        effects = [*self._diverged(result, push.step), *self._ask(Send("server", push, result.frames), push.step)]
+        if self.ahead and self.theta is not None:
+            self.goes_on = True
+            effects.append(self._work(self.theta, push.step, self.batches - self.ahead, self.ahead))
+        return effects
 
     def _diverged(self, result: GradientResult, step: int) -> list[Effect]:
         """Report what was not finite, the first time."""

@@ -15,7 +15,7 @@ def computing_s(plan: TrainingNode, job: Job, cpus: float | None) -> float:
 
 def job_time_s(plan: TrainingNode, job: Job, cpus: float | None = None) -> float:
     """Virtual seconds that `job` takes on the node's device with that cap, compressing the push included."""
-    beside_s = plan.compression_s if isinstance(job, GradientJob) else 0.0
+    beside_s = plan.compression_s if isinstance(job, GradientJob) and not job.after else 0.0
     return computing_s(plan, job, cpus) + beside_s / _speed(plan, cpus)
 
 

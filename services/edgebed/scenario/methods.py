@@ -104,9 +104,21 @@ def _of_both_ends(parts: Mapping[str, Part], python_path: Sequence[str]) -> Iter
             setting = objection.partition(":")[0]
             why = f"{objection} makes steps that {names[0]} cannot count; leave it out"
             yield Problem(("local_work", setting), why)
+    if names[1] == "streaming":
+        yield from _of_fragments(parts, in_rounds=server.in_rounds)
     for kind in BESIDE.values() if len(server.vectors) == 1 else ():
         if kind in parts:
             yield Problem((kind,), f"the aggregation {names[0]} sends no vector beside the model; leave it out")
+
+
+def _of_fragments(parts: Mapping[str, Part], *, in_rounds: bool) -> Iterable[Problem]:
+    """Yield what does not fit workers that push fragments of the model in turn."""
+    for kind in ("compression", "downlink"):
+        if kind in parts and (kind, parts[kind].name) != ("compression", "none"):
+            yield Problem((kind,), "fragments travel as they are, with compression: none and without a downlink")
+    if not in_rounds:
+        name = parts["aggregation"].name
+        yield Problem(("aggregation",), f"{name} has no rounds, by which fragments take turns; synchronous has")
 
 
 def _unknown_preset(path: tuple[str, ...], given: object) -> Problem:

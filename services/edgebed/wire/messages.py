@@ -119,6 +119,8 @@ class Model(Message, kw_only=True):
     """The number of updates applied to it."""
     final: bool
     """Whether no update will follow."""
+    rounds: Count = 0
+    """The number of steps in which they were applied."""
     since: Count | None = None
     """Version that the worker has; the tensors are what it lacks: the entries that changed since, or with a `downlink`
     of the method an update of what it has. None: the whole model."""

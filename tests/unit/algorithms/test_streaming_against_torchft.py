@@ -37,7 +37,7 @@ def test_weights_are_those_of_torchft_bit_for_bit(number: int) -> None:
         server.expected(worker)
 
     for turn in range(ROUNDS + 1):
-        at = StepContext(0, turn, version=server.version, workers=len(WORKERS))
+        at = StepContext(0, turn, rounds=turn)
         theta = server.theta.copy()
         for worker in WORKERS:
 
@@ -47,9 +47,9 @@ def test_weights_are_those_of_torchft_bit_for_bit(number: int) -> None:
 
             done = work.run(gradient, {MODEL: theta}, [BATCH] * main, memory[worker], at)
             memory[worker] = work.go_on(gradient, [BATCH] * work.ahead, done.memory, at) if work.ahead else done.memory
-            span = streaming.spans(2, FRAGMENTS)[done.memory.turn]
+            span = work.spans(2)[done.memory.turn]
             indices = np.arange(span.start, span.stop)
-            server.push(worker, ModelUpdate(2, indices, done.vectors[MODEL][indices]), at.version)
+            server.push(worker, ModelUpdate(2, indices, done.vectors[MODEL][indices]), server.version)
         models[str((turn + 1) * work.batches(1, 1))] = server.theta.tolist()
 
     expected = FIGURES[str(number)]

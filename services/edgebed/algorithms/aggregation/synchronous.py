@@ -59,6 +59,9 @@ class Config(Stepped, Scheduled):
     clip: Literal["none", "median"] = "none"
     """Whether an update with a larger norm is scaled down to the median norm of the round's updates."""
 
+    entries: Literal["all", "sent"] = "all"
+    """Entries that a round steps: all, along the velocity where nothing was sent; or those that somebody sent."""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         check_share("quorum", self.quorum)
@@ -66,6 +69,8 @@ class Config(Stepped, Scheduled):
             raise ValueError(f"deadline_s: {self.deadline_s} is not a time above 0; leave it out to have none")
         if self.mean == "senders" and self.weights == "examples":
             raise ValueError("mean: senders of an entry count alike; set weights: equal beside it")
+        if self.entries == "sent" and self.corrected and self.optimizer in ("adam", "yogi"):
+            raise ValueError("entries: how often one was stepped is not counted; set corrected: false beside sent")
         check_moments(self)
 
 

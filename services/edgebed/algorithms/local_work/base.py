@@ -65,6 +65,15 @@ class LocalWork:
         return 1
 
     @property
+    def ahead(self) -> int:
+        """How many of them come after the push, while it travels: those that `go_on` goes through."""
+        return 0
+
+    def spans(self, size: int) -> list[slice]:
+        """Return the parts of a vector of `size` entries that are pushed, one in each round in turn."""
+        return [slice(0, size)]
+
+    @property
     def by_epoch(self) -> bool:
         """Whether no mini-batch spans two passes through the worker's data: the last one of a pass has what is left."""
         return False
@@ -85,3 +94,7 @@ class LocalWork:
         A function of its arguments; `memory` is None at the first step. Nothing that is handed in is written to.
         """
         raise AssertionError(f"{type(self).__name__} does not say what it does")
+
+    def go_on(self, gradient: Gradient, batches: Sequence[Batch], memory: Any, at: StepContext) -> Any:
+        """Return what is to be remembered after the mini-batches that come while the push travels."""
+        raise AssertionError(f"{type(self).__name__} does not say what it does while a push travels")

@@ -5,10 +5,10 @@ Streaming DiLoCo with overlapping communication, arXiv:2501.18512, algorithm 2; 
 
     y <- H / n - tau local steps ;  sent: x_f - y_f ;  y <- tau local steps ;  y_f <- (1 - alpha) x_f + alpha y_f
 
-x is the server's model, y the worker's own, f the fragment whose turn it is by the version of x, so that all workers of
-a round agree. A fragment is a span of the flat vector, and spans are as equal as can be. Another fragment that came
-down changed, as after a join anew, is merged alike; a worker without memory, or whose own model is not finite, begins
-with the server's.
+x is the server's model, y the worker's own, f the fragment whose turn it is by the steps that made x, so that all
+workers of a round agree. A fragment is a span of the flat vector, and spans are as equal as can be. Another fragment
+that came down changed, as after a join anew, is merged alike; a worker without memory, or whose own model is not
+finite, begins with the server's. Differs from the paper: fragments are spans, and not layers.
 
 Shapes: n parameters, b examples in a mini-batch.
 """
@@ -49,8 +49,10 @@ class Config(local_steps.Config):
             raise ValueError(f"overlap: {self.overlap} is not from 0 to {most}, below the steps between two pushes")
         if not 0.0 <= self.mixing <= 1.0:
             raise ValueError(f"mixing: {self.mixing:g} is not from 0 to 1")
-        if self.proximal or self.counted_in == "pushes":
-            raise ValueError("proximal and counted_in: pushes have no meaning where fragments are pushed in turn")
+        if self.proximal:
+            raise ValueError("proximal: the copy is the worker's own, and held to no other; leave it out")
+        if self.counted_in == "pushes":
+            raise ValueError("counted_in: a push is a fragment's; count in steps or epochs")
 
 
 class Own(NamedTuple):
@@ -64,12 +66,6 @@ class Own(NamedTuple):
     """The fragment that it pushed last."""
     kept: Any
     """What the optimizer remembers, if it does."""
-
-
-def spans(size: int, fragments: int) -> list[slice]:
-    """Return where each fragment lies in a vector of `size` entries."""
-    ends = [size * k // fragments for k in range(fragments + 1)]
-    return [slice(start, end) for start, end in itertools.pairwise(ends)]
 
 
 def merged(known: Floats, own: Floats, alpha: float) -> Floats:
@@ -93,6 +89,11 @@ class LocalWork(local_steps.LocalWork):
         """Return how many of them are gone through while a push travels."""
         return self.config.overlap
 
+    def spans(self, size: int) -> list[slice]:
+        """Return where each fragment lies; they are as equal as can be."""
+        ends = [size * k // self.config.fragments for k in range(self.config.fragments + 1)]
+        return [slice(start, end) for start, end in itertools.pairwise(ends)]
+
     @property
     def copies(self) -> float:
         """The worker's own model before and after the steps, and the server's of before."""
@@ -111,7 +112,7 @@ class LocalWork(local_steps.LocalWork):
         own, kept = self._begins(known, memory)
         done = super().run(gradient, {base.MODEL: own}, batches, kept, at)
         own = np.subtract(own, done.vectors[base.MODEL])
-        turn = at.version // at.workers % self.config.fragments
+        turn = at.rounds % self.config.fragments
         return base.one(known - own, done.measures["loss"], Own(own, known, turn, done.memory))
 
     def go_on(self, gradient: base.Gradient, batches: Sequence[base.Batch], memory: Own, at: StepContext) -> Own:
@@ -124,7 +125,7 @@ class LocalWork(local_steps.LocalWork):
         if memory is None or not np.isfinite(memory.own).all():
             return known, None
         own = memory.own.copy()
-        for number, span in enumerate(spans(len(known), self.config.fragments)):
+        for number, span in enumerate(self.spans(len(known))):
             if number == memory.turn or not np.array_equal(known[span], memory.known[span]):
                 own[span] = merged(known[span], own[span], self.config.mixing) if self.config.mixing else known[span]
         return own, memory.kept

@@ -76,7 +76,7 @@ class Answers:
             row = self.aggregation.row
             sent = self.downlink.changes(worker, row, version, self.aggregation.epoch)
             if sent is not None:
-                model = Model(sender=self.node, version=version, final=False, since=sent.since, tensors=sent.tensors)
+                model = self._model(sent.tensors, since=sent.since)
                 return model, sent.frames
             self.downlink.whole(worker, row, version)
         return self._since(since)
@@ -102,11 +102,14 @@ class Answers:
             self.encoded[version] = self._encode(version)
         return self.encoded[version]
 
+    def _model(self, tensors: tuple[Tensor, ...], since: int | None = None) -> Model:
+        version, rounds = self.aggregation.version, self.aggregation.rounds
+        return Model(sender=self.node, version=version, rounds=rounds, final=self.final, since=since, tensors=tensors)
+
     def _encode(self, since: int | None) -> tuple[Model, Sequence[Buffer]]:
         """Encode the present model, whole, or what may have changed of it since a version if that is smaller."""
-        version, final = self.present
         row = self.aggregation.row
-        model = Model(sender=self.node, version=version, final=final, tensors=self.tensors)
+        model = self._model(self.tensors)
         if since is None:
             return model, self.snapshot(row, self.tensors)
         assert self.changes is not None

@@ -412,6 +412,7 @@ class ParameterServer:
         if applied.buffered:
             return self._answer(*applied.released)
         pending, self.pending = self.pending, []
+        self.aggregation.rounds += 1
         before = self.aggregation.version - len(pending)
         (sent, beside_sent), self.sent_bytes, self.beside_bytes = (self.sent_bytes, self.beside_bytes), 0, 0
         effects: list[Effect] = [

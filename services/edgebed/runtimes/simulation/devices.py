@@ -35,7 +35,7 @@ class SimulatedDevices:
     def submit(self, node: str, effect: Compute, now: float) -> tuple[float, PendingResult]:
         """Begin a node's work; return when it will be done, and its result to be."""
         plan = self.plans[node]
-        exchange_s = plan.task.exchange_time_s if isinstance(effect.job, GradientJob) else 0.0
+        exchange_s = plan.task.exchange_time_s if isinstance(effect.job, GradientJob) and not effect.job.after else 0.0
         due_s = self._done_s(plan, effect.job, now) + effect.pause_s + exchange_s
         return due_s, PendingResult(self.pool.submit(node, effect.job, due_s))
 

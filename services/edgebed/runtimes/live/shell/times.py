@@ -28,7 +28,10 @@ class Times:
     def computed(self, result: object, now: float) -> None:
         """Add the job that was done just now; only gradients are steps."""
         self.busy_until_s = now
-        if isinstance(result, GradientResult):
+        if isinstance(result, GradientResult) and not result.is_push:
+            self.compute_s += result.compute_s
+            self.waits_since_s = now if self.waits_since_s is not None else None
+        elif isinstance(result, GradientResult):
             self.steps += 1
             self.compute_s += result.compute_s
             self.encode_s += result.encode_s
