@@ -83,7 +83,7 @@ class Aggregation(SteppedAggregator):
 
         What its optimizer remembers comes to that.
         """
-        chosen = (3.0 + (config.clip == "median")) * (share or 0.0) * workers
+        chosen = (3.0 * (share or 0.0) + (config.clip == "median") * (1.0 if share is None else share)) * workers
         return 2.0 + chosen + 2.0 * (config.mean == "senders") + copies_of(config)
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
