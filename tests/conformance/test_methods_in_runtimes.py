@@ -40,6 +40,13 @@ ROUNDS: dict[str, Any] = {
     "fedavg": {"preset": "fedavg", "local_work": {"steps": 3}},
     "fedyogi": {"preset": "fedyogi", "local_work": {"steps": 3}},
     "diloco": {"preset": "diloco", "local_work": {"steps": 3}},
+    "scaffold": {
+        "preset": "scaffold",
+        "local_work": {"steps": 3},
+        "beside_compression": "int8",
+        "downlink": "int8",
+    },
+    "feddyn": {"preset": "feddyn", "local_work": {"steps": 3}},
     "dgc": {"preset": "dgc", "compression": {"fraction": 0.01, "clip": 1.0}},
     "esgd": {"preset": "esgd", "aggregation": {"learning_rate": 0.5}},
     "int8": {"preset": "sync-sgd", "compression": {"name": "int8", "deflate": True, "rounding": "stochastic"}},

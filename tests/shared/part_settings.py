@@ -1,5 +1,6 @@
 """Settings to try a part with, made from its `Config`, so that a part that is added is tried without a word."""
 
+import contextlib
 import dataclasses
 import typing
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,18 @@ NEEDED: dict[str, dict[str, Any]] = {"nesterov": {"momentum": 0.9}}
 
 
 def variants(config: type, tried: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
-    """The defaults; each switch turned, each choice, and each of the numbers to be `tried`, one at a time."""
+    """The defaults; each switch turned, each choice, and each of the numbers to be `tried`, one at a time.
+
+    What a part refuses is left out, with the defaults being none of it.
+    """
+    config()
+    for settings in _variants(config, tried):
+        with contextlib.suppress(ValueError):
+            config(**settings)
+            yield settings
+
+
+def _variants(config: type, tried: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     types = typing.get_type_hints(config)
     yield {}
     for field in dataclasses.fields(config):

@@ -5,6 +5,7 @@
     late, push          a push is refused as late, or taken: applied at once, or held until others have come
     expire              no more of them may be waited for
     pulled              a worker is being sent the model
+    forgotten           a worker has forgotten what it remembered of its pushes
 
 What is applied is always everything that was held, in one step; `version` grows by the number of those pushes.
 
@@ -29,6 +30,10 @@ class PushInfo(NamedTuple):
     """Examples that the worker has."""
     loss: float = 0.0
     """Mean loss of the mini-batches that the update comes from."""
+    steps: int = 1
+    """Mini-batches that the update is of."""
+    beside: tuple[ModelUpdate, ...] = ()
+    """What came with the update, of each vector beside the model."""
 
 
 NO_INFO = PushInfo()
@@ -42,7 +47,7 @@ class Aggregator:
     updates a trial may end beyond the one asked for, and how much memory the server needs.
     """
 
-    transient: ClassVar[tuple[str, ...]] = ("config", "is_buffer", "epochs_a_push")
+    transient: ClassVar[tuple[str, ...]] = ("config", "is_buffer", "epochs_a_push", "num_workers")
     """Attributes that are given anew to whoever is made anew, and are stored nowhere."""
     session: ClassVar[tuple[str, ...]] = ()
     """Attributes of who takes part and what is held. A server that begins with a checkpoint has them as when they were
@@ -51,10 +56,21 @@ class Aggregator:
     in_rounds: ClassVar[bool] = False
     """Whether workers wait for each other, so that what they have is the same model."""
 
+    vectors: ClassVar[tuple[str, ...]] = ("theta",)
+    """Attributes that travel: the model, and (n,) vectors beside it that go down with it. What comes up of the others
+    is in `PushInfo.beside`, in this order; a change of any counts as one of the model."""
+
+    goes_with: ClassVar[str] = ""
+    """Name of the one local work whose pushes it knows; empty: it knows those of each that goes with all."""
+    wants_plain_steps: ClassVar[bool] = False
+    """Whether pushes must be sums of gradients, as of `local_steps.plain_objection`."""
+
     is_buffer: NDArray[np.bool_] | None = None
     """(n,) where the vector holds buffers, which are no parameters; None: nowhere."""
     epochs_a_push = 0.0
     """Passes through all data that a push stands for."""
+    num_workers = 1
+    """N, workers in the scenario."""
     deadline_s: float | None = None
     """Seconds that a push may be held: `expire` is called so long after the first held one; None: as long as it
     takes."""
@@ -95,6 +111,12 @@ class Aggregator:
         """Passes through all data so far."""
         return passes(self.version, self.epochs_a_push)
 
+    @property
+    def row(self) -> NDArray[np.float32]:
+        """(v n,) the vectors that travel, one after another; the model itself where there is no other."""
+        found = [getattr(self, name) for name in self.vectors]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
     def move(
         self, indices: NDArray[np.int64] | None, values: NDArray[Any], divisor: float | NDArray[np.int32] = 1.0
     ) -> None:
@@ -131,6 +153,12 @@ class Aggregator:
 
     def pulled(self, worker: str) -> None:
         """Note that `worker` is being sent the present model."""
+
+    def forgotten(self, worker: str) -> None:
+        """Drop what is kept of the pushes of `worker`: it has forgotten what it remembered of them itself.
+
+        So it is of parts that say `forgets_lost`, whenever the worker joins, and when a push of it was refused.
+        """
 
     def late(self, base: int) -> bool:
         """Whether a push computed at version `base` comes too late to be applied."""

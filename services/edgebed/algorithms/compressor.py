@@ -98,6 +98,9 @@ class Compressor:
         {"update": "the update itself, float32 or float16, dense or sparse"}
     )
     """Name of each piece that it sends, in order -> what that holds."""
+    forgets_lost: ClassVar[bool] = False
+    """Whether what it remembers is forgotten when the worker joins anew, or a push of it was refused: where the server
+    keeps the same beside it (`Aggregator.forgotten`)."""
     sends_buffers: ClassVar[bool] = True
     """Whether buffers, such as running means, travel whole beside what it makes of the parameters."""
 

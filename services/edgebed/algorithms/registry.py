@@ -24,6 +24,7 @@ from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.layerwise.rule import Rule
 from edgebed.algorithms.local_work.base import LocalWork
 from edgebed.algorithms.optimizer import OPTIMIZERS
+from edgebed.algorithms.several import Several
 from edgebed.core import imports
 from edgebed.core.errors import ScenarioError
 from edgebed.core.plan import Method, Part, Task, TrainingNode, WorkerPlan
@@ -40,6 +41,9 @@ AGGREGATIONS = _table(
     "asynchronous",
     "synchronous",
     "stale_synchronous",
+    "scaffold",
+    "feddyn",
+    "fednova",
     "buffered",
     "delayed_nesterov",
     "mixing",
@@ -64,6 +68,8 @@ LOCAL_WORKS = _table(
     "local_work",
     "gradient_step",
     "local_steps",
+    "controlled_steps",
+    "dynamic_steps",
     "alone",
 )
 LAYERWISE_RULES = _table(
@@ -85,6 +91,8 @@ KINDS: dict[str, dict[str, ModuleType]] = {
     "aggregation": AGGREGATIONS,
     "compression": COMPRESSIONS,
     "downlink": COMPRESSIONS,
+    "beside_compression": COMPRESSIONS,
+    "beside_downlink": COMPRESSIONS,
     "local_work": LOCAL_WORKS,
     "learning": LAYERWISE_RULES,
     "optimizer": OPTIMIZERS,
@@ -97,10 +105,15 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     "layer-wise": ("learning", "optimizer", "exchange"),
 }
 """The kinds of parts that a method has: of workers that push gradients, and of shards of a model."""
-LIKE: dict[str, str] = {"module_optimizer": "optimizer", "input_optimizer": "optimizer", "downlink": "compression"}
+LIKE: dict[str, str] = {
+    "module_optimizer": "optimizer", "input_optimizer": "optimizer",
+    "downlink": "compression", "beside_compression": "compression", "beside_downlink": "compression",
+}  # fmt: skip
 """Kinds that a method may have besides, and what settings are taken from where it says nothing itself. Without a
 `module_optimizer` the optimizer trains modules; without an `input_optimizer` those that predict inputs are trained as
-the others; without a `downlink` models travel whole."""
+the others; without a `downlink` models travel whole. `beside_…` are of vectors that travel beside the model, which are
+whole without them."""
+BESIDE = {"compression": "beside_compression", "downlink": "beside_downlink"}
 
 _LAYERWISE = {"optimizer": {"name": "adam"}, "exchange": {"name": "dense"}}
 
@@ -210,6 +223,24 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "compression": {"name": "none"},
         "local_work": {"name": "local-steps"},
     },
+    # as fedavg, with steps corrected by how each worker's gradients differ from those of all (Karimireddy et al. 2020)
+    "scaffold": {
+        "aggregation": {"name": "scaffold", "learning_rate": 1.0},
+        "compression": {"name": "none"},
+        "local_work": {"name": "controlled-steps"},
+    },
+    # as fedavg, with each worker's loss bent towards that of all (Acar et al. 2021)
+    "feddyn": {
+        "aggregation": {"name": "feddyn", "learning_rate": 1.0},
+        "compression": {"name": "none"},
+        "local_work": {"name": "dynamic-steps"},
+    },
+    # as fedavg, with each update counted by its number of steps (Wang et al. 2020)
+    "fednova": {
+        "aggregation": {"name": "fednova", "learning_rate": 1.0, "weights": "examples"},
+        "compression": {"name": "none"},
+        "local_work": {"name": "local-steps"},
+    },
     # many steps of AdamW apart, then one of Nesterov's momentum at the server (Douillard et al. 2023)
     "diloco": {
         "aggregation": {"name": "synchronous", "learning_rate": 0.7, "momentum": 0.9, "nesterov": True},
@@ -286,8 +317,42 @@ def _resolved(method: Method, kind: str, python_path: Sequence[str] = ()) -> tup
         raise ScenarioError(f"the method {method.name}: {kind} '{part.name}': {error}") from error
 
 
+def vectors_of(method: Method) -> tuple[str, ...]:
+    """Return the names of the vectors that travel, the model first; of shards, that alone."""
+    return ("theta",) if method.is_layerwise else aggregation_of(method)[0].vectors
+
+
+def forgetting_of(method: Method) -> tuple[bool, bool]:
+    """Whether local work, and compression, forget what they remember when a push is lost, as they say."""
+    work, compression = (code_of(kind, method.parts[kind].name) for kind in ("local_work", "compression"))
+    return work.LocalWork.forgets_lost, compression.Compression.forgets_lost
+
+
+def row_size(method: Method, task: Task) -> int:
+    """Return v n: the length of all vectors that travel."""
+    return len(vectors_of(method)) * sum(tensor.size for tensor in task.layout)
+
+
+def compresses_down(method: Method) -> bool:
+    """Whether what goes down is compressed: the model, or what is beside it."""
+    return "downlink" in method.parts or "beside_downlink" in method.parts
+
+
 def compression_of(method: Method, task: Task, kind: str = "compression") -> Compressor:
-    """Return the compression of the method's pushes; of kind `downlink`, that of its models on the way down."""
+    """Return the compression of the method's pushes; of kind `downlink`, that of its models on the way down.
+
+    It is of all vectors that travel, in a row.
+    """
+    model, *others = vectors_of(method)
+    found = {model: compression_alone(method, task, kind)}
+    found |= {name: compression_alone(method, task, BESIDE[kind]) for name in others}
+    return Several(found) if others else found[model]
+
+
+def compression_alone(method: Method, task: Task, kind: str) -> Compressor:
+    """Return the compression of one vector; where a method has none of that kind it travels whole."""
+    if kind not in method.parts:
+        kind, method = "compression", Method(name=method.name, parts={"compression": Part(name="none")})
     code, config = _resolved(method, kind, task.python_path)
     sends_buffers = code.Compression.sends_buffers
     shapes = [tensor.shape for tensor in task.layout if not (tensor.is_buffer and sends_buffers)]

@@ -33,6 +33,12 @@ class ModelUpdate(NamedTuple):
         index_bits = 0 if self.indices is None else 32
         return self.entries * (self.values.itemsize * 8 + index_bits)
 
+    def dense(self) -> NDArray[np.float32]:
+        """(n,) the update in single precision, in memory of its own, with zeros where nothing was sent."""
+        values = np.zeros(self.size, np.float32)
+        values[slice(None) if self.indices is None else self.indices] = self.values
+        return values
+
 
 class Applied(NamedTuple):
     """What an aggregation did with the pushes that it held: all of them are applied, or they are held still."""

@@ -99,6 +99,10 @@ class Update(Record):
     sent: Count | None = None
     """Payload of the models handed out to workers before this update was applied, since the one before it; updates of
     one round are applied at once, and its first line has all. None: not counted."""
+    beside: Count = 0
+    """Bytes of `bytes` that are of vectors which travel beside the model."""
+    beside_sent: Count = 0
+    """Bytes of `sent` that are of such vectors."""
 
 
 class Step(Record):

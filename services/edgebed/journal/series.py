@@ -57,6 +57,8 @@ class ServerSeries:
     """Payload of all pushes that a server ever applied."""
     egress_bytes: int | None = None
     """Payload of all models that workers were ever sent; None: not reported, or shards train."""
+    beside_bytes: tuple[int, int] = (0, 0)
+    """What of pushes that were applied, and of models sent before them, is of vectors beside the model."""
     phases: dict[str, records.Phases] = dataclasses.field(default_factory=dict)
     """Where each worker's time went, summed over its incarnations."""
     refused: dict[str, int] = dataclasses.field(default_factory=dict)
@@ -259,6 +261,7 @@ class _Builder(Fold):
         """The fields of `Updates`."""
         self._appends = [column.append for column in self.columns.values()]
         self.ingress_bytes, self.egress_bytes = 0, 0.0
+        self.beside_bytes = 0, 0
         self.workers: dict[str, int] = {}
         self.kept: dict[type[records.Record], list[tuple[float, str, Any]]] = {kind: [] for kind in _KEPT}
         """Records of some types, as (t, node, record), with times as in `Series`."""
@@ -293,6 +296,9 @@ class _Builder(Fold):
 
     def _add_update(self, t: float, record: records.Update) -> None:
         self.ingress_bytes += record.bytes
+        if record.beside or record.beside_sent:
+            up, down = self.beside_bytes
+            self.beside_bytes = up + record.beside, down + record.beside_sent
         self.egress_bytes += math.nan if record.sent is None else record.sent
         worker = self.workers.setdefault(record.worker, len(self.workers))
         values = (t, self.egress_bytes, self.ingress_bytes, worker, *_copied(record))
@@ -367,6 +373,7 @@ class _Builder(Fold):
             server=ServerSeries(
                 ingress_bytes=self.ingress_bytes,
                 egress_bytes=sent_bytes,
+                beside_bytes=self.beside_bytes,
                 phases={node: spent for (node,), spent in self.counters.totals(records.Phases).items()},
                 refused=dict(self.refused),
                 pushes=self.pushes.of_workers,

@@ -233,6 +233,8 @@ def _server(series: Series, contributions: Mapping[str, int]) -> ServerMeasures:
         ingress_bytes=series.server.ingress_bytes,
         egress_bytes=down,
         traffic_bytes=None if down is None else series.server.ingress_bytes + down,
+        beside_up_bytes=series.server.beside_bytes[0] or None,
+        beside_down_bytes=series.server.beside_bytes[1] or None,
         push_bytes_mean=_mean(updates.bytes),
         entries_mean=_mean(updates.entries),
         bits=int(updates.bits.sum()),

@@ -21,7 +21,14 @@ import numpy as np
 
 from edgebed.algorithms.aggregation import synchronous
 from edgebed.algorithms.compressor import StepContext
-from edgebed.algorithms.registry import aggregation_of, applied_together, batches_a_push, compression_of, cut_of
+from edgebed.algorithms.registry import (
+    aggregation_of,
+    applied_together,
+    batches_a_push,
+    compression_of,
+    cut_of,
+    row_size,
+)
 from edgebed.core.errors import LocatedProblem, Location, ScenarioError
 from edgebed.core.framing import wire_bytes
 from edgebed.core.plan import ServerPlan, TrainingNode, TrainingPlan, Waiting, WorkerPlan
@@ -98,7 +105,7 @@ def sizes_of(plan: TrainingPlan) -> MessageSizes:
     task = plan.nodes[0].task
     if not any(node.link.limited for node in plan.nodes):
         return MessageSizes(0, 0)
-    size = sum(tensor.size for tensor in task.layout)
+    size = row_size(plan.nodes[0].method, task)
     return MessageSizes(4 * size, random_push(plan, size)[1])
 
 

@@ -17,7 +17,14 @@ from itertools import accumulate, pairwise
 
 from edgebed.algorithms.compressor import Compressor
 from edgebed.algorithms.local_work.trial import LARGE, copies_held
-from edgebed.algorithms.registry import aggregation_of, compression_of, sees_inputs, small_local_work_of
+from edgebed.algorithms.registry import (
+    aggregation_of,
+    compresses_down,
+    compression_of,
+    sees_inputs,
+    small_local_work_of,
+    vectors_of,
+)
 from edgebed.core.console import say
 from edgebed.core.errors import Location, ScenarioError
 from edgebed.core.plan import EvaluatorPlan, Method, ServerPlan, Shard, Task, TrainingNode, TrainingPlan, WorkerPlan
@@ -122,7 +129,8 @@ def need_of(node: TrainingNode, plan: TrainingPlan, data: DataSet, footprint: Fo
             batch = max(batch, node.task.batch_size * gradient_bytes(footprint))
     else:
         assert isinstance(node, WorkerPlan)  # stores and modules serve shards
-        copied = worker_copies(compression_of(node.method, node.task), model) + (model if _keeps_model(node) else 0)
+        row = len(vectors_of(node.method)) * model
+        copied = worker_copies(compression_of(node.method, node.task), row) + (row if _keeps_model(node) else 0)
         copied += local_copies(node.method, node.task) * model
         batch = min(node.task.batch_size, node.num_examples) * gradient_bytes(footprint)
         if node.by_client:
@@ -199,13 +207,14 @@ def _server_need(node: ServerPlan, workers: int, model: int, *, shaped: bool) ->
         peer_copies = SHAPED_PEER_COPIES if shaped else SPARSE_PEER_COPIES
         copies = SPARSE_SERVER_COPIES + peer_copies * workers + SELECTED_SERVER_COPIES * share
     aggregation, config = aggregation_of(node.method)
-    copies += aggregation.holds(config, workers, share)
     if node.pull == "changed-since":
         copies += 1  # for each parameter the version that last touched it
-    if "downlink" in node.method.parts:
+    if compresses_down(node.method):
         copies += 2 if aggregation.in_rounds else workers  # what each has
-    models = {f"models for {workers} workers": math.ceil(copies * model)}
-    return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models | _due_models(node, model))
+    row = len(aggregation.vectors) * model
+    held = copies * row + aggregation.holds(config, workers, share) * model
+    models = {f"models for {workers} workers": math.ceil(held)} | _due_models(node, row)
+    return Need({"Python": PYTHON_BYTES, "connections": PEER_BYTES * workers} | models)
 
 
 def _due_models(node: ServerPlan, model: int) -> dict[str, int]:
@@ -219,7 +228,7 @@ def _due_models(node: ServerPlan, model: int) -> dict[str, int]:
 
 def _keeps_model(node: WorkerPlan) -> bool:
     """Whether a worker needs its last model to make the next one."""
-    return node.pull == "changed-since" or "downlink" in node.method.parts
+    return node.pull == "changed-since" or compresses_down(node.method)
 
 
 def tight_caps(plan: TrainingPlan, needs: Mapping[str, Need]) -> Iterator[tuple[TrainingNode, Need]]:

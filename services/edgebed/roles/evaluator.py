@@ -36,7 +36,7 @@ from edgebed.roles.events import (
 from edgebed.roles.finiteness import NotFinite, first_given
 from edgebed.roles.work import ClientsJob, ClientsResult, EvaluationJob, EvaluationResult
 from edgebed.wire.messages import Finish, Model, Pull, Refuse, Start
-from edgebed.wire.tensors import decode_dense
+from edgebed.wire.tensors import decode_row
 
 BACKLOG_S = 60.0
 """Time after the end of training in which versions are measured that had still to be."""
@@ -89,7 +89,8 @@ class Evaluator:
             self.asking = None
             if has_own_models(self.plan.method):
                 return self._evaluated(EvaluationResult(message.version, message.final, {}), now)
-            self.theta = decode_dense(message.tensors[0], event.frames)
+            row = decode_row([tensor.name for tensor in message.tensors], message.tensors, event.frames)
+            self.theta = row[: len(row) // len(message.tensors)]
             return [*self._by_client(message), Compute(EvaluationJob(self.theta, message.version, message.final))]
         if isinstance(message, Finish):
             self.finished_s = now

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from edgebed.algorithms.aggregator import Aggregator
+from edgebed.algorithms.aggregator import Aggregator, PushInfo
 from edgebed.algorithms.compressor import StepContext
 from edgebed.algorithms.local_work import trial
-from edgebed.algorithms.registry import aggregation_of, compression_of, small_local_work_of
+from edgebed.algorithms.registry import BESIDE, aggregation_of, compression_alone, small_local_work_of
 from edgebed.algorithms.update import Applied
 from edgebed.core.errors import OwnCodeError, ScenarioError
 from edgebed.core.imports import is_import_path
@@ -24,7 +24,7 @@ def try_parts(method: Method, task: Task) -> None:
     """
     if "local_work" in method.parts and is_import_path(method.parts["local_work"].name):
         _tried("local work", method.parts["local_work"].name, lambda: _try_local_work(method, task))
-    for kind in ("compression", "downlink"):
+    for kind in ("compression", "downlink", *BESIDE.values()):
         if kind in method.parts and is_import_path(method.parts[kind].name):
             _tried(kind, method.parts[kind].name, lambda kind=kind: _try_compression(method, task, kind))
     if "aggregation" in method.parts and is_import_path(method.parts["aggregation"].name):
@@ -59,9 +59,10 @@ def _read_only(value: Any) -> Any:
 
 
 def _try_compression(method: Method, task: Task, kind: str) -> None:
-    compression, vector, memory = compression_of(method, task, kind), _read_only(_vector(task)), None
+    compression, memory = compression_alone(method, task, kind), None
+    vector = _read_only(_vector(task))
     sent: list[tuple[Any, StepContext, list[bytes]]] = []
-    for step in range(1 if kind == "downlink" else 2):
+    for step in range(1 if kind.endswith("downlink") else 2):
         at = StepContext(key=step, step=step, loss=1.0)
         pieces, rest = compression.compress(vector, memory, at)
         tensors, frames = encode_pieces(pieces)
@@ -103,14 +104,16 @@ def _try_aggregation(method: Method, task: Task) -> None:
     """Push once, then go on from a checkpoint with another worker, beside one that was there from the beginning."""
     aggregation, config = aggregation_of(method)
     name, vector = method.parts["aggregation"].name, _vector(task)
-    compression = compression_of(method, task)
+    compression = compression_alone(method, task, "compression")
     pieces, _ = compression.compress(vector, None, StepContext(key=0, loss=1.0))
 
     def push(made: Aggregator, worker: str) -> Applied | None:
         made.expected(worker)
         made.joined(worker)
         made.pulled(worker)
-        return None if made.late(made.version) else made.push(worker, compression.restore(pieces), made.version)
+        update = compression.restore(pieces)
+        info = PushInfo(beside=(update,) * (len(made.vectors) - 1))
+        return None if made.late(made.version) else made.push(worker, update, made.version, info)
 
     first = aggregation(config, np.zeros_like(vector))
     push(first, "a")

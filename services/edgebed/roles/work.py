@@ -32,7 +32,7 @@ class GradientJob(msgspec.Struct, frozen=True, gc=False):
     """One step's work at the model just pulled."""
 
     theta: NDArray[np.float32]
-    """(n,) weights of the model."""
+    """(v n,) weights of the model, and vectors beside it."""
     batches: tuple[NDArray[np.int64], ...]
     """(b,) positions in the node's own data, of each mini-batch."""
     step: int
@@ -230,6 +230,7 @@ class Work:
         self.compression = registry.compression_of(plan.method, plan.task)
         self.local_work = registry.local_work_of(plan.method, plan.task)
         self.cut = registry.cut_of(plan)
+        self.vectors = registry.vectors_of(plan.method)
 
     def run(self, job: Job) -> Result:
         """Return the result of `job`; the same whenever and wherever it is run."""
@@ -261,9 +262,11 @@ class Work:
         own_key = chance.key(self.plan.seed, "local-work", draw_name, job.step)
         of_work, of_compression = job.memory or (None, None)
         with np.errstate(all="ignore"):  # training that diverges is a result, and said with the update
-            done = self.local_work.run(gradient, {MODEL: job.theta}, job.batches, of_work, at._replace(key=own_key))
-        vector, loss = done.vectors[MODEL], done.measures["loss"]
-        not_finite = gradient.found or first_sent(layout, vector)
+            given = dict(zip(self.vectors, np.split(job.theta, len(self.vectors)), strict=True))
+            done = self.local_work.run(gradient, given, job.batches, of_work, at._replace(key=own_key))
+        sent = [done.vectors[name] for name in self.vectors]
+        vector, loss = sent[0] if len(sent) == 1 else np.concatenate(sent), done.measures["loss"]
+        not_finite = gradient.found or first_sent(layout, done.vectors[MODEL])
         computed = self.clock()
         yield
         with np.errstate(all="ignore"):

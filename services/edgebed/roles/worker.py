@@ -30,7 +30,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edgebed.algorithms.registry import batches_a_push, compression_of, cut_of
+from edgebed.algorithms.registry import (
+    batches_a_push,
+    compresses_down,
+    compression_of,
+    cut_of,
+    forgetting_of,
+    vectors_of,
+)
 from edgebed.core import chance
 from edgebed.core.errors import OwnCodeError
 from edgebed.core.plan import WorkerPlan
@@ -63,7 +70,7 @@ from edgebed.roles.work import ClientsJob, ClientsResult, GradientJob, GradientR
 from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.messages import Finish, Join, Model, Proceed, Push, Reached, Refuse, Start, Working
-from edgebed.wire.tensors import Buffer, decode_dense, decode_update
+from edgebed.wire.tensors import Buffer, decode_row, decode_update, split_frames
 
 ONLY_JOINED = -1  # in place of a push: what is asked for is the answer to a join
 
@@ -84,8 +91,10 @@ class Worker:
         self.order = BatchOrder(plan, self.draw_name)
         self.batches = batches_a_push(plan)
         self.downlink = None
-        if "downlink" in plan.method.parts:
+        if compresses_down(plan.method):
             self.downlink = compression_of(plan.method, plan.task, "downlink")
+        self.vectors = vectors_of(plan.method)
+        self.forgets = forgetting_of(plan.method)
         self.points = PointFaults(plan, incarnation)
         self.joins = -1
         """Joins of the worker before its last one."""
@@ -103,7 +112,8 @@ class Worker:
         """The next push, or the one being computed."""
         self.base = 0
         self.theta: NDArray[np.float32] | None = None
-        """The model of version `base`, where only its changes may come; never written, a job may still use it."""
+        """(v n,) the model of version `base` and what is beside it, where only changes may come; never written, a job
+        may still use it."""
         self.memory: Any = None
         """What local work and compression remember from the step before."""
         self.due = DueByClient(plan.by_client)
@@ -195,6 +205,7 @@ class Worker:
 
     def _refused(self, refusal: Refuse) -> list[Effect]:
         if refusal.code in ("late", "not-finite"):
+            self._forget()
             return []  # the model follows
         if refusal.code == "finished":
             self.asking = None
@@ -213,8 +224,16 @@ class Worker:
 
     def _join(self) -> list[Effect]:
         self.joins += 1
+        self._forget()
         join = Join(sender=self.plan.node, incarnation=self.incarnation, joins=self.joins)
         return self._ask(Send("server", join), ONLY_JOINED)
+
+    def _forget(self) -> None:
+        """Forget what the server, too, has of earlier pushes: it does so now, whatever became of the last one."""
+        of_work, of_compression = self.memory or (None, None)
+        forgets_work, forgets_compression = self.forgets
+        kept = (None if forgets_work else of_work, None if forgets_compression else of_compression)
+        self.memory = None if kept == (None, None) else kept
 
     def _ask(self, send: Send, asking: int) -> list[Effect]:
         """Send a request, and wait for the answer; only what a fault waits at is reported on the way."""
@@ -233,7 +252,7 @@ class Worker:
             self.asking = None
             return []
         if model.since is None:
-            theta = decode_dense(model.tensors[0], frames)
+            theta = decode_row(self.vectors, model.tensors, frames)
         elif self.theta is not None and model.since == self.base:
             theta = self._changed(self.theta, model, frames)
         else:
@@ -292,12 +311,16 @@ class Worker:
             with np.errstate(all="ignore"):
                 add(present, change)
             return present
-        tensor = model.tensors[0]
-        if (tensor.encoding, tensor.dtype, tensor.shape) != ("sparse", "float32", theta.shape):
-            raise RemoteWireError(f"changes of {tensor.encoding} {tensor.dtype} {tensor.shape} to {theta.shape} floats")
-        changes = decode_update(tensor, frames)
-        present = self.copy(theta)
-        present[changes.indices] = changes.values
+        parts, present = split_frames(model.tensors, frames), self.copy(theta)
+        shape = (theta.size // len(self.vectors),)
+        for name, vector in zip(self.vectors, np.split(present, len(self.vectors)), strict=True):
+            tensor, its_frames = parts.get(name, (model.tensors[0], frames))
+            if (tensor.name, tensor.encoding, tensor.dtype, tensor.shape) != (name, "sparse", "float32", shape):
+                raise RemoteWireError(
+                    f"{tensor.name}: changes of {tensor.encoding} {tensor.dtype} {tensor.shape} to {shape} floats"
+                )
+            changes = decode_update(tensor, its_frames)
+            vector[changes.indices] = changes.values
         return present
 
     def _push(self, result: GradientResult) -> list[Effect]:
@@ -310,6 +333,7 @@ class Worker:
             base=self.base,
             loss=result.loss,
             examples=self.plan.num_examples,
+            steps=self.batches,
             tensors=result.tensors,
         )
         self.computing = False

@@ -25,8 +25,8 @@ from edgebed.roles.layerwise.shard_work import ModuleWork, ShardWork
 from edgebed.roles.server.parameter_server import ParameterServer
 from edgebed.roles.work import EvaluatorWork, JobRunner, Work
 from edgebed.roles.worker import Worker
-from edgebed.wire.messages import Configure
-from edgebed.wire.tensors import cut
+from edgebed.wire.messages import Configure, Tensor
+from edgebed.wire.tensors import CopyFrames, cut_by
 
 
 class ServerStart(NamedTuple):
@@ -44,7 +44,7 @@ def heart_of(
     configure: Configure,
     plan: TrainingNode,
     server_start: Callable[[], ServerStart],
-    frames: Callable[[NDArray[np.float32]], Sequence[Any]],
+    frames: CopyFrames,
     copy: Callable[[NDArray[np.float32]], NDArray[np.float32]] = np.copy,
 ) -> Heart:
     """The heart of a node by its role; `plan` is that of `configure`, as this node sees it.
@@ -178,6 +178,6 @@ def _backup(
     return configure.backup_step, split_parts(configure.backup_parts, arrays["state"])
 
 
-def own_frames(theta: NDArray[np.float32]) -> Sequence[Any]:
-    """A copy of (n,) `theta` in memory of ZeroMQ's own, which it sends without copying or tracking it once more."""
-    return [zmq.Frame(part, copy=True) for part in cut(theta.data)]
+def own_frames(row: NDArray[np.float32], tensors: Sequence[Tensor]) -> Sequence[Any]:
+    """A copy of (v n,) vectors in memory of ZeroMQ's own, which it sends without copying or tracking it once more."""
+    return [zmq.Frame(part, copy=True) for part in cut_by(tensors, row.data.cast("B"))]

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from edgebed.algorithms.registry import code_of, configure
+from edgebed.algorithms.registry import BESIDE, code_of, configure
 from edgebed.core.errors import ScenarioError
 from edgebed.core.imports import sources
 from edgebed.core.plan import Part
 
-ON_THE_SERVER = ("aggregation", "compression", "downlink")
+ON_THE_SERVER = ("aggregation", "compression", "downlink", *BESIDE.values())
 """Kinds of parts that the parameter server has, too."""
 HEAVY = "torch"
 TRIED = ((1, None), (8, None), (8, 0.5))

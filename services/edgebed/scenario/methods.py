@@ -19,7 +19,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, create_model
 
-from edgebed.algorithms.registry import FAMILIES, KINDS, LIKE, PRESETS, code_of
+from edgebed.algorithms.local_work.local_steps import plain_objection
+from edgebed.algorithms.registry import BESIDE, FAMILIES, KINDS, LIKE, PRESETS, code_of, configure
 from edgebed.core.errors import EdgebedError, ScenarioError
 from edgebed.core.imports import FORM, PATTERN, is_import_path, reason
 from edgebed.core.plan import Method, Part
@@ -77,9 +78,35 @@ def resolve_method(given: object, python_path: Sequence[str] = ()) -> Method:
     homes = {key: kind for kind, part in parts.items() for key in part.settings}
     reasons = {key: f"a setting of {homes[key]}; write {homes[key]}: {{ {key}: ... }}" for key in given if key in homes}
     problems += unknown_keys(given, ("preset", *KINDS), reasons=reasons)
+    problems = problems or list(_of_both_ends(parts, python_path))
     if problems:
         raise Problems(problems)
     return Method(name=preset or CUSTOM, parts=parts)
+
+
+def _of_both_ends(parts: Mapping[str, Part], python_path: Sequence[str]) -> Iterable[Problem]:
+    """Yield what of the server's part does not fit that of the workers."""
+    if "aggregation" not in parts:
+        return
+    names = parts["aggregation"].name, parts["local_work"].name
+    server = code_of("aggregation", names[0], python_path).Aggregation
+    worker = code_of("local_work", names[1], python_path).LocalWork
+    if server.goes_with not in ("", names[1]):
+        yield Problem(("local_work",), f"the aggregation {names[0]} goes with local_work: {server.goes_with}")
+    elif worker.goes_with not in ("", names[0]):
+        yield Problem(("aggregation",), f"the local work {names[1]} goes with aggregation: {worker.goes_with}")
+    elif server.vectors != worker.vectors:
+        of_both = (f"{name} has {', '.join(made.vectors)}" for name, made in zip(names, (server, worker), strict=True))
+        yield Problem(("local_work",), f"server and workers must have the same vectors: {' and '.join(of_both)}")
+    elif server.wants_plain_steps:
+        objection = plain_objection(configure("local_work", parts["local_work"], python_path))
+        if objection:
+            setting = objection.partition(":")[0]
+            why = f"{objection} makes steps that {names[0]} cannot count; leave it out"
+            yield Problem(("local_work", setting), why)
+    for kind in BESIDE.values() if len(server.vectors) == 1 else ():
+        if kind in parts:
+            yield Problem((kind,), f"the aggregation {names[0]} sends no vector beside the model; leave it out")
 
 
 def _unknown_preset(path: tuple[str, ...], given: object) -> Problem:
@@ -225,7 +252,7 @@ def _settings_of(kind: str, name: str, settings: Mapping[str, Any]) -> dict[str,
     """All settings of a method's part."""
 
     def check(made: Any) -> None:
-        if kind == "downlink" and hasattr(made, "check_downlink"):
+        if kind.endswith("downlink") and hasattr(made, "check_downlink"):
             made.check_downlink()
 
     try:

@@ -19,6 +19,7 @@ from edgebed.wire.messages import (
     Configure,
     DataMessage,
     ManagementMessage,
+    Model,
 )
 from edgebed.wire.tensors import Buffer, check_frames
 
@@ -67,13 +68,15 @@ def _check(message: AnyMessage, frames: Sequence[Buffer]) -> None:
 
 
 def _is_named_freely(message: AnyMessage, names: tuple[str, ...]) -> bool:
-    """Whether these may be examples, or what a compression has made; a model without `since` is whole."""
+    """Whether these may be examples, or what a compression has made; a model has others behind it, each whole."""
     if isinstance(message, Configure):
         are_examples = all("/" in name or name == "constants" for name in names)
         return are_examples and 1 <= len(names) <= ARRAYS_MAX and len(set(names)) == len(names)
-    if not isinstance(message, COMPRESSED) or getattr(message, "since", 0) is None:
+    if not isinstance(message, COMPRESSED) or not 1 <= len(names) <= PIECES_MAX or len(set(names)) < len(names):
         return False
-    return 1 <= len(names) <= PIECES_MAX and len(set(names)) == len(names) and "theta" not in names
+    if isinstance(message, Model):
+        return "theta" not in names[1:] and (names[0] == "theta" or message.since is not None)
+    return "theta" not in names
 
 
 def message_bytes(message: AnyMessage, frames: Sequence[Buffer]) -> int:

@@ -16,7 +16,7 @@ from edgebed.core.planned.fault import Injection
 from edgebed.core.planned.link import LinkPlan
 from edgebed.core.records import AnyRecord, Count
 
-PROTOCOL = 9
+PROTOCOL = 10
 
 Name = Annotated[str, msgspec.Meta(max_length=128)]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
@@ -91,10 +91,13 @@ class Push(Message, kw_only=True):
     """Mean mini-batch loss at that version."""
     examples: Count = 1
     """Examples that the worker has."""
+    steps: Annotated[int, msgspec.Meta(ge=1, le=2**53)] = 1
+    """Mini-batches that the update is of."""
     sent_s: Seconds = -1.0
     """When the message's first byte left, in seconds of the trial; set by the shell. Negative: not reported."""
     tensors: tuple[Tensor, ...]
-    """One tensor, called `update`, of the model's flat shape, or what else the method's compression sends instead."""
+    """One tensor, called `update`, of the model's flat shape, or what else the method's compression sends instead; of a
+    vector beside the model such behind its name and a slash."""
 
 
 class Working(Message, kw_only=True):
@@ -124,7 +127,8 @@ class Model(Message, kw_only=True):
     sent_s: Seconds = -1.0
     """When the message's first byte left, in seconds of the trial; set by the shell. Negative: not reported."""
     tensors: tuple[Tensor, ...]
-    """One tensor, called `theta`, of the model's flat shape; or what the method's downlink sends instead."""
+    """One tensor, called `theta`, of the model's flat shape, and one of each vector beside it; or what the method's
+    downlink sends instead."""
 
 
 class Refuse(Message, kw_only=True):

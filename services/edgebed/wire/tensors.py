@@ -10,7 +10,7 @@ Whatever the bytes are, decoding gives a tensor or raises RemoteWireError. Sizes
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -22,7 +22,7 @@ from edgebed.algorithms.compressor import Piece, Pieces
 from edgebed.algorithms.exchange.exchanged import Exchanged
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.wire.errors import LocalWireError, RemoteWireError
-from edgebed.wire.messages import Tensor
+from edgebed.wire.messages import Model, Push, Tensor
 
 Buffer = bytes | bytearray | memoryview
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -229,6 +229,22 @@ def cut_by(tensors: Sequence[Tensor], payload: memoryview) -> list[memoryview]:
     return frames
 
 
+def beside_bytes(message: Push | Model) -> int:
+    """Return the bytes of the tensors that are of vectors beside the model: named by them, or behind a slash."""
+    first, *others = message.tensors
+    is_whole = first.name == "theta"
+    return sum(payload_bytes(tensor) for tensor in others if is_whole or "/" in tensor.name)
+
+
+def copied(row: NDArray[np.float32], tensors: Sequence[Tensor]) -> list[memoryview]:
+    """Copy (v n,) values into the frames of tensors that lie in them one after another."""
+    return cut_by(tensors, row.copy().data.cast("B"))
+
+
+CopyFrames = Callable[[NDArray[np.float32], Sequence[Tensor]], Sequence[Buffer]]
+"""Does what `copied` does, into memory of its own kind."""
+
+
 def split_frames(tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> dict[str, tuple[Tensor, Sequence[Buffer]]]:
     """Return each tensor by name with its own frames; the frames were checked before."""
     found = {}
@@ -246,6 +262,20 @@ def decode_dense(tensor: Tensor, frames: Sequence[Buffer]) -> NDArray[Any]:
         raise RemoteWireError(f"{tensor.name} is {tensor.encoding}; dense is expected")
     _check_unpacked(tensor)
     return np.frombuffer(join(frames), DTYPES[tensor.dtype]).reshape(tensor.shape)
+
+
+def decode_row(names: Sequence[str], tensors: Sequence[Tensor], frames: Sequence[Buffer]) -> NDArray[np.float32]:
+    """Decode (v n,) vectors of these names, each sent whole and one after another; do not write to them.
+
+    RemoteWireError where they are others.
+    """
+    for tensor in tensors:
+        if tensor.encoding != "dense" or tensor.dtype != "float32" or tensor.shape != tensors[0].shape:
+            raise RemoteWireError(f"{tensor.name} is {tensor.encoding} {tensor.dtype} {tensor.shape}, no such vector")
+        _check_unpacked(tensor)
+    if len(tensors) != len(names) or any(tensor.name != name for tensor, name in zip(tensors, names, strict=True)):
+        raise RemoteWireError(f"{', '.join(tensor.name for tensor in tensors):.80}, not {', '.join(names)}")
+    return np.frombuffer(join(frames), DTYPES["float32"])
 
 
 def decode_update(tensor: Tensor, frames: Sequence[Buffer]) -> ModelUpdate:

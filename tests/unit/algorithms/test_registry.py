@@ -19,7 +19,7 @@ PARTS = [(kind, name) for kind, table in KINDS.items() for name in table]
 CLASSES = {
     "aggregation": "Aggregation",
     "compression": "Compression",
-    "downlink": "Compression",
+    **dict.fromkeys(("downlink", "beside_compression", "beside_downlink"), "Compression"),
     "local_work": "LocalWork",
 }
 

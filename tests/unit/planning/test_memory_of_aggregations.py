@@ -61,8 +61,9 @@ def held(name: str, settings: dict[str, Any], share: float | None) -> float:
             for worker in names:
                 update, base = pushed(share, rng), made.version
                 tracemalloc.reset_peak()
-                applied = made.push(worker, update, base, PushInfo(examples=3, loss=1.0))
-                del update
+                beside = tuple(pushed(share, rng) for _ in made.vectors[1:])
+                applied = made.push(worker, update, base, PushInfo(examples=3, loss=1.0, beside=beside))
+                del update, beside
                 for each in applied.released if applied else ():
                     made.pulled(each)
                 most = max(most, tracemalloc.get_traced_memory()[1])
@@ -100,7 +101,8 @@ def test_no_step_is_made_of_more_pushes_than_an_aggregation_says(name: str) -> N
     for _ in range(3):
         for worker in names:
             before = made.version
-            applied = made.push(worker, ModelUpdate(5, None, np.ones(5, np.float32)), before)
+            update = ModelUpdate(5, None, np.ones(5, np.float32))
+            applied = made.push(worker, update, before, PushInfo(beside=(update,) * (len(made.vectors) - 1)))
             assert made.version - before <= aggregation.together(config, WORKERS)
             if aggregation.in_rounds and applied is not None:
                 assert sorted(applied.released) == names

@@ -18,13 +18,7 @@ SPARE = 0.1
 NUMBERS: dict[str, tuple[Any, ...]] = {
     "momentum": (0.0, 0.9), "proximal": (0.0, 0.1), "steps": (2, 5), "weight_decay": (0.1,), "clip_norm": (0.1,),
 }  # fmt: skip
-REFUSED = [("alone", {"proximal": 0.1}), ("alone", {"moments": "kept"})]
-CASES = [
-    (name, settings)
-    for name in LOCAL_WORKS
-    for settings in variants(LOCAL_WORKS[name].Config, NUMBERS)
-    if (name, settings) not in REFUSED
-]
+CASES = [(name, settings) for name in LOCAL_WORKS for settings in variants(LOCAL_WORKS[name].Config, NUMBERS)]
 OWN = """
 from edgebed.algorithms.local_work.base import LocalWork, one
 

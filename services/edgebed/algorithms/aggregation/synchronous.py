@@ -30,7 +30,7 @@ its updates count. The sum is taken in the order of the workers' names, so the m
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,7 +73,7 @@ class Aggregation(SteppedAggregator):
     """The round that is open: who takes part, what has come."""
 
     in_rounds = True
-    session = ("members", "waiting", "sums", "pushes", "weight")
+    session: ClassVar[tuple[str, ...]] = ("members", "waiting", "sums", "pushes", "weight")
 
     config: Config
 
@@ -83,8 +83,9 @@ class Aggregation(SteppedAggregator):
 
         What its optimizer remembers comes to that.
         """
-        chosen = (3.0 * (share or 0.0) + (config.clip == "median") * (1.0 if share is None else share)) * workers
-        return 2.0 + chosen + 2.0 * (config.mean == "senders") + copies_of(config)
+        chosen = 3.0 * (share or 0.0) * workers
+        clipped = (1.0 if share is None else share) * workers * (config.clip == "median")
+        return 2.0 + chosen + clipped + 2.0 * (config.mean == "senders") + copies_of(config)
 
     def __init__(self, config: Config, theta: NDArray[np.float32], version: int = 0) -> None:
         super().__init__(config, theta, version)
@@ -124,18 +125,25 @@ class Aggregation(SteppedAggregator):
 
     def push(self, worker: str, update: ModelUpdate, base: int, info: PushInfo = NO_INFO) -> Applied | None:
         """Hold `update` until the round ends, which may be now."""
+        self.weight += self.weight_of(info)
         if self.config.weights == "examples":
-            self.weight += info.examples
             with np.errstate(over="ignore", invalid="ignore"):
                 weighted = np.float32(info.examples) * update.values
             update = update._replace(values=weighted if info.examples else np.zeros_like(weighted))
-        else:
-            self.weight += 1
         known = self.sums.get(worker)
         self.sums[worker] = update if known is None else total([known, update])
         self.pushes += 1
         self.waiting[worker] = None
         return self._end_if_complete()
+
+    def weight_of(self, info: PushInfo) -> int:
+        """How much a push counts in its round."""
+        return info.examples if self.config.weights == "examples" else 1
+
+    @property
+    def divisor(self) -> float:
+        """By what the sum of a round's updates, each as often as it weighs, is divided."""
+        return self.weight
 
     def expire(self) -> Applied | None:
         """End the round with the pushes that have come."""
@@ -152,7 +160,7 @@ class Aggregation(SteppedAggregator):
             if self.config.clip == "median":
                 updates = _clipped(updates)
             whole, indices, values = total(updates)
-            divisor = self.weight
+            divisor = self.divisor if self.weight else 1.0
             if self.config.mean == "senders" and indices is not None:
                 values, divisor = values / _senders(updates, whole)[indices], 1.0
             indices = self.descend(indices, values, divisor) if self.weight else np.zeros(0, np.int64)

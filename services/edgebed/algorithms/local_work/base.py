@@ -2,7 +2,7 @@
 
     run(gradient, vectors, batches, memory, at) ---> changes by name, measures, memory for the next
 
-Today one vector comes down and one goes up, of the same name: `theta`, the model. A method that has several names them.
+One vector comes down and one goes up, of the same name: `theta`, the model. A method that has several names the others.
 
 Shapes: n parameters, b examples in a mini-batch.
 """
@@ -29,8 +29,8 @@ class Done(NamedTuple):
     """What came of local work."""
 
     vectors: Mapping[str, Floats]
-    """What is to be compressed and pushed, by the name of the vector that it is a change of: what the server is to
-    subtract, before its learning rate."""
+    """What is to be compressed and pushed, by the name of its vector: of the model, what the server is to subtract,
+    before its learning rate; of another, what the aggregation takes it for."""
     measures: Mapping[str, float]
     """`loss`: the mean loss of the mini-batches."""
     memory: Any = None
@@ -45,6 +45,13 @@ def one(vector: Floats, loss: float, memory: Any = None) -> Done:
 class LocalWork:
     """What a worker does between a pull and a push; base class of all local work."""
 
+    vectors: ClassVar[tuple[str, ...]] = (MODEL,)
+    """Vectors that come down and go up, the model first; those of the aggregation."""
+    goes_with: ClassVar[str] = ""
+    """Name of the one aggregation that knows what is pushed; empty: each does."""
+    forgets_lost: ClassVar[bool] = False
+    """Whether what it remembers is forgotten when the worker joins anew, or a push of it was refused: where the server
+    keeps the same beside it (`Aggregator.forgotten`)."""
     has_own_model: ClassVar[bool] = False
     """Whether what it remembers is a model of the worker's own, (n,), which nobody else ever has."""
 

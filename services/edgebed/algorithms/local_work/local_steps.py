@@ -69,6 +69,13 @@ class Config(Stepped, Rate):
             raise ValueError(f"clip_norm: {self.clip_norm:g} is not above 0; leave it out to have none")
 
 
+def plain_objection(config: Any) -> str:
+    """Return which setting makes the way gone something else than a sum of gradients by their rates; empty: none."""
+    plain = {"optimizer": "sgd", "momentum": 0.0, "clip_norm": None, "proximal": 0.0, "moments": "anew"}
+    other = (key for key, value in plain.items() if getattr(config, key, value) != value)
+    return next((f"{key}: {getattr(config, key)}" for key in other), "")
+
+
 class LocalWork(base.LocalWork):
     """How far the steps went is pushed."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compressor import Floats, StepContext
-from edgebed.algorithms.local_work.base import MODEL, Batch, Done, LocalWork
+from edgebed.algorithms.local_work.base import Batch, Done, LocalWork
 
 SMALL, LARGE = 64, 100_000
 """Parameters that local work is tried with: to see what it does, and to see what it holds."""
@@ -48,13 +48,13 @@ def copies_held(work: LocalWork, batch_size: int) -> float:
 
 def _given(work: LocalWork, size: int, batch_size: int) -> tuple[dict[str, Floats], list[Batch]]:
     """Return a model of so many parameters, and mini-batches, as a worker is given them."""
-    theta = np.linspace(-1.0, 1.0, size, dtype=np.float32)
+    given = {name: np.linspace(-1.0, 1.0 + k, size, dtype=np.float32) for k, name in enumerate(work.vectors)}
     count = work.batches(EXAMPLES * batch_size, batch_size)
     batches = [np.arange(place, place + batch_size) for place in range(count)]
-    theta.flags.writeable = False
-    for batch in batches:
-        batch.flags.writeable = False
-    return {MODEL: theta}, batches
+    arrays: list[NDArray[Any]] = [*given.values(), *batches]
+    for each in arrays:
+        each.flags.writeable = False
+    return given, batches
 
 
 def attributes_of(work: LocalWork) -> dict[str, Any]:

@@ -136,6 +136,10 @@ class ServerMeasures(msgspec.Struct, frozen=True, kw_only=True):
     paid for; as at the last point of a curve. None here and below: not reported, or shards train."""
     traffic_bytes: Annotated[int | None, Measure(BYTES, "less", "up and down", column="total", compared="total")] = None
     """Bytes up and down together."""
+    beside_up_bytes: Annotated[int | None, Measure(BYTES, "less", "up: vectors beside the model")] = None
+    """Bytes up that are of vectors beside the model, as of control variates. None: nothing else travels."""
+    beside_down_bytes: Annotated[int | None, Measure(BYTES, "less", "down: vectors beside the model")] = None
+    """Bytes down that are of such vectors, of models that updates came after."""
     push_bytes_mean: Annotated[float | None, Measure(BYTES, "less", "a push, mean", column="a push", compared="a push")]
     """Mean payload of a push, in bytes."""
     entries_mean: Annotated[float | None, Measure(NUMBER, "less", "values in a push, mean")]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from edgebed.algorithms.registry import row_size
 from edgebed.core.measures.task import TEST
 from edgebed.core.plan import EvaluatorPlan, TrainingNode, TrainingPlan, Waiting, WorkerPlan
 from edgebed.core.quantities import count_text
@@ -138,7 +139,7 @@ def describe_plan(
     plan, host = planned.plan, host or HostCapacity.here()
     task, method = plan.nodes[0].task, plan.nodes[0].method
     sizes = [tensor.size for tensor in task.layout]
-    entries, push_bytes = random_push(plan, sum(sizes)) if plan.pushes else (0, 0)
+    entries, push_bytes = random_push(plan, row_size(plan.nodes[0].method, task)) if plan.pushes else (0, 0)
     needs = needs_of(planned) if TRAITS[runtime].has_containers else {}
     is_capped = TRAITS[runtime].has_local_processes and caps_memory(plan) and has_cgroups(emulation)
     links = tuple(link_rows(plan, 4 * sum(sizes), push_bytes))

@@ -60,10 +60,12 @@ def byte_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, ...]]:
     return measured_rows([
         ("entries to push, at 32 bits a position", *map(_bits_text, trials)),
         ("up: payload of the pushes", *(bytes_text(trial.value("ingress_bytes")) for trial in trials)),
+        ("up: of it, vectors beside the model", *(bytes_text(trial.value("beside_up_bytes")) for trial in trials)),
         ("up: payload of all messages", *(bytes_text(trial.ingress_payload_bytes) for trial in trials)),
         ("up: at the server's interface", *map(ingress_interface_text, trials)),
         ("down: whole models to workers", *map(whole_models_text, trials)),
         ("down: changed entries to workers", *map(changed_models_text, trials)),
+        ("down: of it, vectors beside it", *(bytes_text(trial.value("beside_down_bytes")) for trial in trials)),
         ("down: payload of all messages", *(bytes_text(trial.egress_payload_bytes) for trial in trials)),
         ("down: at the server's interface", *(interface_text(trial, trial.egress_interface_bytes) for trial in trials)),
     ])  # fmt: skip

@@ -11,7 +11,7 @@ The model is the shards' weights one after the other; the evaluator is sent what
 it has not asked for yet waits for it, unless a roll-back makes it again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ from edgebed.wire.messages import (
     Start,
     Tensor,
 )
-from edgebed.wire.tensors import Buffer, cut, decode_dense, encode_dense
+from edgebed.wire.tensors import Buffer, CopyFrames, copied, decode_dense, encode_dense
 
 Floats = NDArray[np.float32]
 SETTLE_S = 0.1
@@ -69,7 +69,7 @@ class ShardServer:
         self,
         plan: ServerPlan,
         theta: Floats,
-        snapshot: Callable[[Floats], Sequence[Buffer]] = lambda theta: cut(theta.data),
+        snapshot: CopyFrames = copied,
         incarnation: int = 1,
         backup: tuple[int, Mapping[str, Floats]] | None = None,
     ) -> None:
@@ -278,7 +278,8 @@ class ShardServer:
         return [finished, Send("controller", checkpoint, frames), *self._answer_pulls()]
 
     def _encoded(self) -> tuple[Tensor, Sequence[Buffer]]:
-        return Tensor("theta", "float32", self.theta.shape, "dense", self.theta.size), self.snapshot(self.theta)
+        tensor = Tensor("theta", "float32", self.theta.shape, "dense", self.theta.size)
+        return tensor, self.snapshot(self.theta, [tensor])
 
     def _refuse(self, peer: str, code: str, reason: str, told: bool = True) -> list[Effect]:
         record = Journal(Refused(peer=peer, code=code, reason=reason))

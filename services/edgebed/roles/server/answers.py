@@ -6,41 +6,40 @@ version than it was last sent, when the model is final, and when the whole model
 what it lacks as that compresses it (downlink.py); the whole model when it has joined, and in the end.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.aggregator import Aggregator
-from edgebed.algorithms.registry import compression_of
+from edgebed.algorithms.registry import compresses_down, compression_of
+from edgebed.algorithms.several import apart
 from edgebed.algorithms.update import ModelUpdate
 from edgebed.core.plan import ServerPlan
 from edgebed.roles.server.changes import Changes
 from edgebed.roles.server.downlink import Downlink
 from edgebed.roles.server.snapshot import dump_lasting
 from edgebed.wire.messages import Checkpoint, Model, Tensor
-from edgebed.wire.tensors import Buffer, encode_dense, encode_update, payload_bytes
-
-Snapshot = Callable[[NDArray[np.float32]], Sequence[Buffer]]
-"""Copies (n,) values into frames that can be sent."""
+from edgebed.wire.tensors import Buffer, CopyFrames, encode_dense, encode_update, payload_bytes, split_frames
 
 
 class Answers:
     """What the server has sent to each worker, and the encodings of its present model."""
 
-    transient = ("node", "aggregation", "snapshot", "tensor", "encoded", "present")
+    transient = ("node", "aggregation", "snapshot", "tensors", "encoded", "present")
     """Attributes that do not outlast the server."""
 
-    def __init__(self, plan: ServerPlan, aggregation: Aggregator, snapshot: Snapshot) -> None:
+    def __init__(self, plan: ServerPlan, aggregation: Aggregator, snapshot: CopyFrames) -> None:
         self.node = plan.node
         self.aggregation = aggregation
         self.snapshot = snapshot
         size = aggregation.theta.size
-        self.tensor = Tensor("theta", "float32", (size,), "dense", size)
-        self.changes = Changes(size, aggregation.version) if plan.pull == "changed-since" else None
+        self.tensors = tuple(Tensor(name, "float32", (size,), "dense", size) for name in aggregation.vectors)
+        count = len(self.tensors)
+        self.changes = Changes(count * size, aggregation.version) if plan.pull == "changed-since" else None
         self.downlink = None
-        if "downlink" in plan.method.parts:
+        if compresses_down(plan.method):
             self.downlink = Downlink(compression_of(plan.method, plan.task, "downlink"), plan.seed)
         self.client_versions: dict[str, int] = {}
         """Version that each worker was last sent, and said it had if it has pushed since; absent: it needs all of the
@@ -74,11 +73,12 @@ class Answers:
         since = self.client_versions.get(worker) if self.changes and not self.final else None
         self.client_versions[worker] = version
         if self.downlink and not self.final:
-            sent = self.downlink.changes(worker, self.aggregation.theta, version, self.aggregation.epoch)
+            row = self.aggregation.row
+            sent = self.downlink.changes(worker, row, version, self.aggregation.epoch)
             if sent is not None:
                 model = Model(sender=self.node, version=version, final=False, since=sent.since, tensors=sent.tensors)
                 return model, sent.frames
-            self.downlink.whole(worker, self.aggregation.theta, version)
+            self.downlink.whole(worker, row, version)
         return self._since(since)
 
     def whole(self) -> tuple[Model, Sequence[Buffer]]:
@@ -88,8 +88,9 @@ class Answers:
     def checkpoint(self) -> tuple[Checkpoint, Sequence[Buffer]]:
         """Return the present model, to be stored, and what the aggregation resumes from besides."""
         model, frames = self.whole()
+        theta, of_theta = split_frames(model.tensors, frames)["theta"]
         tensor, own = encode_dense("state", dump_lasting(self.aggregation))
-        tensors = (*model.tensors, tensor)
+        tensors, frames = (theta, tensor), of_theta
         return Checkpoint(sender=self.node, version=model.version, final=model.final, tensors=tensors), [*frames, *own]
 
     def _since(self, version: int | None) -> tuple[Model, Sequence[Buffer]]:
@@ -104,14 +105,17 @@ class Answers:
     def _encode(self, since: int | None) -> tuple[Model, Sequence[Buffer]]:
         """Encode the present model, whole, or what may have changed of it since a version if that is smaller."""
         version, final = self.present
-        theta = self.aggregation.theta
-        model = Model(sender=self.node, version=version, final=final, tensors=(self.tensor,))
+        row = self.aggregation.row
+        model = Model(sender=self.node, version=version, final=final, tensors=self.tensors)
         if since is None:
-            return model, self.snapshot(theta)
+            return model, self.snapshot(row, self.tensors)
         assert self.changes is not None
         changed = self.changes.since(since)
-        if changed is not None and len(changed) < len(theta):
-            tensor, frames = encode_update("theta", ModelUpdate(len(theta), changed, theta[changed]))
-            if payload_bytes(tensor) < payload_bytes(self.tensor):
-                return msgspec.structs.replace(model, since=since, tensors=(tensor,)), frames
+        if changed is not None and len(changed) < len(row):
+            parts = apart(ModelUpdate(len(row), changed, row[changed]), len(self.tensors))
+            encoded = [encode_update(tensor.name, part) for tensor, part in zip(self.tensors, parts, strict=True)]
+            tensors = tuple(tensor for tensor, _ in encoded)
+            if sum(map(payload_bytes, tensors)) < sum(map(payload_bytes, self.tensors)):
+                frames = [frame for _, each in encoded for frame in each]
+                return msgspec.structs.replace(model, since=since, tensors=tensors), frames
         return self._since(None)

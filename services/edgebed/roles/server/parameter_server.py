@@ -14,7 +14,7 @@ log again. A push that comes once more, because the answer was lost with a serve
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from edgebed.algorithms import registry
 from edgebed.algorithms.aggregator import Aggregator, PushInfo
+from edgebed.algorithms.several import apart
 from edgebed.algorithms.update import Applied, ModelUpdate
 from edgebed.core.errors import EdgebedError, OwnCodeError
 from edgebed.core.plan import ServerPlan
@@ -57,7 +58,7 @@ from edgebed.wire.compressed import restored
 from edgebed.wire.errors import RemoteWireError
 from edgebed.wire.frames import message_bytes
 from edgebed.wire.messages import Failed, Finish, Incarnations, Join, Pull, Push, Refuse, Start, Working
-from edgebed.wire.tensors import Buffer, cut
+from edgebed.wire.tensors import Buffer, CopyFrames, beside_bytes, copied
 
 REASON_LENGTH_MAX = 200  # it may quote a stranger
 AT_WORK_S = 0.1  # workers say so far more seldom
@@ -82,7 +83,7 @@ class ParameterServer:
         plan: ServerPlan,
         theta: NDArray[np.float32],
         peers: tuple[str, ...],
-        snapshot: Callable[[NDArray[np.float32]], Sequence[Buffer]] = lambda theta: cut(theta.copy().data),
+        snapshot: CopyFrames = copied,
         version: int = 0,
         state: NDArray[np.uint8] | None = None,
     ) -> None:
@@ -93,6 +94,7 @@ class ParameterServer:
         aggregation, config = registry.aggregation_of(plan.method)
         self.aggregation: Aggregator = aggregation(config, theta, version)
         self.aggregation.epochs_a_push = plan.epochs_a_push
+        self.aggregation.num_workers = len(peers)
         self.aggregation.is_buffer = registry.buffer_mask(plan.task)
         if state is not None:
             load_lasting(self.aggregation, state)
@@ -101,7 +103,7 @@ class ParameterServer:
         self.workers = frozenset(peers)
         self.membership = Membership(plan.silence_s)
         self.answers = Answers(plan, self.aggregation, snapshot)
-        self.due = DueModels(plan.due_every_updates, theta.nbytes)
+        self.due = DueModels(plan.due_every_updates, self.aggregation.row.nbytes)
         self.pulls: dict[str, int] = {}
         """Versions that waiting evaluators wait for, by connection."""
         self.pending: list[PendingPush] = []
@@ -127,6 +129,8 @@ class ParameterServer:
         self.now = 0.0
         self.sent_bytes = 0
         """Payload of the models handed out since the last update."""
+        self.beside_bytes = 0
+        """What of it is of vectors beside the model."""
         self.finished = False
 
     def handle(self, event: Event, now: float) -> list[Effect]:
@@ -253,8 +257,9 @@ class ParameterServer:
     def restore(self, snapshot: Snapshot, payload: Buffer) -> None:
         """Become the server that a snapshot is of; ValueError where it is not of this trial's."""
         load(self, snapshot, payload)
-        if self.aggregation.theta.shape != self.answers.tensor.shape:
-            raise ValueError(f"a model of {self.aggregation.theta.shape}, not {self.answers.tensor.shape}")
+        expected = self.answers.tensors[0].shape
+        if self.aggregation.theta.shape != expected:
+            raise ValueError(f"a model of {self.aggregation.theta.shape}, not {expected}")
 
     # --- who takes part -----------------------------------------------------------------------------------------
 
@@ -295,6 +300,7 @@ class ParameterServer:
         effects: list[Effect] = []
         if self.membership.join(worker, join_id, entry.peer):
             effects.append(Journal(Joined(worker=worker, incarnation=join_id.incarnation, joins=join_id.joins)))
+        self.aggregation.forgotten(worker)
         applied = self.aggregation.joined(worker)
         self.answers.forget(worker)
         return [*effects, *self._answer(worker), *self._applied(applied)]
@@ -356,13 +362,16 @@ class ParameterServer:
         self.answers.pushed(worker, push.base)
         if objection := self._objection(push, update):
             refusal = self._refusal(entry.peer, *objection, push)
+            self.aggregation.forgotten(worker)
             return [Journal(refusal), self._refuse_to(entry.peer, refusal), *self._answer(worker)]
         self.membership.waits(worker)
         self.aggregation.schedule.note(self.aggregation.epoch, push.loss)
         if not self.pending:
             self.pending_s = self.now
         self.pending.append(PendingPush(entry.peer, push, update.entries, num_bits, entry.bytes))
-        return self._applied(self.aggregation.push(worker, update, push.base, PushInfo(push.examples, push.loss)))
+        of_model, *beside = apart(update, len(self.aggregation.vectors))
+        info = PushInfo(push.examples, push.loss, push.steps, tuple(beside))
+        return self._applied(self.aggregation.push(worker, of_model, push.base, info))
 
     def _replayed(self, peer: str, push: Push) -> list[Effect]:
         """Report a push that took effect before, once, unless the server has come back since and is told it again."""
@@ -404,9 +413,10 @@ class ParameterServer:
             return self._answer(*applied.released)
         pending, self.pending = self.pending, []
         before = self.aggregation.version - len(pending)
-        sent, self.sent_bytes = self.sent_bytes, 0
+        (sent, beside_sent), self.sent_bytes, self.beside_bytes = (self.sent_bytes, self.beside_bytes), 0, 0
         effects: list[Effect] = [
-            Journal(_record(each, before, before + k, 0 if k > 1 else sent)) for k, each in enumerate(pending, 1)
+            Journal(_record(each, before, before + k, *((0, 0) if k > 1 else (sent, beside_sent))))
+            for k, each in enumerate(pending, 1)
         ]
         self.answers.changed(applied.changed)
         effects += self._finish_if_reached()
@@ -432,6 +442,7 @@ class ParameterServer:
                 if joins := self.membership.latest[worker].joins:  # most have joined once, and share one message
                     model = msgspec.structs.replace(model, joins=joins)
                 self.sent_bytes += message_bytes(model, frames)
+                self.beside_bytes += beside_bytes(model)
                 effects.append(Send(peer, model, frames))
         return effects
 
@@ -538,11 +549,11 @@ def _about(event: Event) -> str:
     return type(event).__name__.lower()
 
 
-def _record(held: PendingPush, before: int, version: int, sent: int) -> Update:
+def _record(held: PendingPush, before: int, version: int, sent: int, beside_sent: int) -> Update:
     """Return the record of an applied push: `before` is the model's version before all that was applied with it."""
     push = held.push
     return Update(
         worker=push.sender, incarnation=push.incarnation, joins=push.joins, step=push.step, version=version,
         base=push.base, staleness=before - push.base, entries=held.entries, bits=held.bits, bytes=held.bytes,
-        loss=push.loss, sent=sent,
+        loss=push.loss, sent=sent, beside=beside_bytes(push), beside_sent=beside_sent,
     )  # fmt: skip

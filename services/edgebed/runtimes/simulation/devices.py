@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from edgebed.algorithms.registry import vectors_of
 from edgebed.core import chance
 from edgebed.core.plan import TrainingNode, TrainingPlan
 from edgebed.emulation.model.cpu_quota import PERIOD_S, CpuQuota
@@ -22,7 +23,7 @@ class SimulatedDevices:
         # each worker holds a model and an update; the evaluator, the server's last answer and its checkpoint a model;
         # children of the pool may hold both for cancelled work; others wait for the evaluator
         slots = 2 * len(plan.nodes) + 8 + 2 * IN_FLIGHT * BATCH * processes + room_for(theta.nbytes)
-        self.arena = Arena(len(theta), slots)
+        self.arena = Arena(len(vectors_of(plan.nodes[0].method)) * len(theta), slots)
         self.pool = Pool(run_job, processes, self.arena)
         self.plans = {node.node: node for node in plan.nodes}
         self.quotas = {node.node: CpuQuota(node.cpus, _phase_s(node)) for node in plan.nodes}

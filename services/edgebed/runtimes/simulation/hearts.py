@@ -16,7 +16,8 @@ from edgebed.runtimes.node_building import ServerStart, heart_of
 from edgebed.runtimes.server_log import ServerLog
 from edgebed.runtimes.simulation.arena import Arena
 from edgebed.wire import messages
-from edgebed.wire.tensors import Buffer, cut
+from edgebed.wire.messages import Tensor
+from edgebed.wire.tensors import Buffer, cut_by
 
 
 class Hearts:
@@ -59,8 +60,8 @@ class Hearts:
         """Build the heart of a node that was configured."""
         plan = configure.plan
 
-        def snapshot(theta: NDArray[np.float32]) -> Sequence[Buffer]:
-            return cut(self.arena.copy(theta).data)
+        def snapshot(row: NDArray[np.float32], tensors: Sequence[Tensor]) -> Sequence[Buffer]:
+            return cut_by(tensors, self.arena.copy(row).data.cast("B"))
 
         def server_start() -> ServerStart:
             if plan.shard:

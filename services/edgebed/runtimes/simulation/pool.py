@@ -253,7 +253,7 @@ class Pool:
         if isinstance(job, GradientJob):
             array = self.outputs[ticket] = self.arena.empty()
             output = self.arena.slot_of(array)
-        return ticket, node, msgspec.structs.replace(job, theta=None), slot, output
+        return ticket, node, msgspec.structs.replace(job, theta=len(job.theta)), slot, output
 
     def _collect_all(self) -> None:
         """Take the results of children that are there."""
@@ -318,7 +318,7 @@ def _work(connection: Connection, run: Run, arena: Arena) -> None:
         batch = connection.recv()
         results = in_step(
             [
-                run(node, job if slot is None else msgspec.structs.replace(job, theta=arena.view(slot)))
+                run(node, job if slot is None else msgspec.structs.replace(job, theta=arena.view(slot)[: job.theta]))
                 for _, node, job, slot, _ in batch
             ]
         )

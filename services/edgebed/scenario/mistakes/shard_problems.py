@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from edgebed.algorithms.registry import has_modules, rule_of
+from edgebed.algorithms.registry import compresses_down, has_modules, rule_of
 from edgebed.core.plan import Waiting
 from edgebed.scenario.choices import Split
 from edgebed.scenario.mistakes.problems import Problem, choose
@@ -31,7 +31,7 @@ def shard_problems(trial: "TrialSection") -> Iterator[Problem]:
             if getattr(trial, key) is not None:
                 why = f"the method '{trial.method.name}' has the whole model on every worker"
                 yield Problem((key,), why, at_key=True)
-        if trial.pull == "changed-since" and "downlink" in trial.method.parts:
+        if trial.pull == "changed-since" and compresses_down(trial.method):
             why = "the method's downlink says already what is sent of the model; leave out pull, or method.downlink"
             yield Problem(("pull",), why)
         return

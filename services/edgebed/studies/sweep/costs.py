@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edgebed.algorithms.compressor import Compressor, StepContext
-from edgebed.algorithms.registry import compression_of, configure
+from edgebed.algorithms.registry import compression_alone, configure
 from edgebed.core.errors import EdgebedError
 from edgebed.core.host import machine
 from edgebed.core.plan import Method, Part, Task
@@ -201,7 +201,9 @@ def _with(costs: Costs, trial: PlannedTraining) -> Costs:
         def work() -> None:
             network.gradient(np.zeros_like(vectors[0]), np.arange(task.batch_size) % len(positions))
 
-        seconds, restore_s = _compressed_s(compression_of(method, task), vectors, work, len(trial.plan.workers()))
+        seconds, restore_s = _compressed_s(
+            compression_alone(method, task, "compression"), vectors, work, len(trial.plan.workers())
+        )
         cost = CompressionCost(
             model=task.model, sizes=task.sizes, parameters=_parameters(task), compression=method.parts["compression"],
             seconds=seconds, restore_s=restore_s,
