@@ -26,7 +26,7 @@ from edgebed.running.results import Run, Trial
 from edgebed.running.run import Options, host_of, plan_checked, run_trials
 from edgebed.scenario.load import load_scenario
 
-pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: twelve trials
+pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: thirteen trials
 
 RUNTIMES = [
     pytest.param("simulation", marks=pytest.mark.simulation),
@@ -56,6 +56,7 @@ ROUNDS: dict[str, Any] = {
 OTHERS: dict[str, Any] = {
     "ssp": {"preset": "ssp", "aggregation": {"bound": 1}},
     "softsync": {"preset": "softsync", "aggregation": {"count": 3}},
+    "fedasync": {"preset": "fedasync", "local_work": {"steps": 3}},
     "fedbuff": {"preset": "fedbuff", "aggregation": {"count": 2}, "local_work": {"steps": 2}},
 }
 MOVING: dict[str, Any] = {

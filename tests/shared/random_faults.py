@@ -53,6 +53,8 @@ SERVED: tuple[Any, ...] = (
     *HOLDING,
     *DOWNLINK,
     {"preset": "asgd", "aggregation": {"schedule": "plateau", "patience": 0}},
+    {"preset": "fedasync", "local_work": {"steps": 2}},
+    {"preset": "dc-asgd", "aggregation": {"adaptive": True}},
     {"preset": "sync-sgd", "aggregation": {"quorum": 0.6, "deadline_s": 0.5, "momentum": 0.5}},
 )
 """All of these, and more of what a server remembers: for storms that it is in."""

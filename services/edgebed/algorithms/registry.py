@@ -47,6 +47,8 @@ AGGREGATIONS = _table(
     "fednova",
     "buffered",
     "delayed_nesterov",
+    "mixing",
+    "dc_asgd",
 )
 COMPRESSIONS = _table(
     "compression",
@@ -133,6 +135,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "compression": {"name": "none"},
         "local_work": {"name": "gradient-step"},
     },
+    # dense gradients, corrected by how far the model has moved since (Zheng et al. 2017)
+    "dc-asgd": {
+        "aggregation": {"name": "dc-asgd"},
+        "compression": {"name": "none"},
+        "local_work": {"name": "gradient-step"},
+    },
     # the largest gradients across the whole model, divided as in asgd (Hardy et al. 2017, V.B)
     "comp-asgd": {
         "aggregation": {"name": "asynchronous", "staleness": "whole-update"},
@@ -186,6 +194,12 @@ PRESETS: dict[str, dict[str, dict[str, Any]]] = {
         "aggregation": {"name": "synchronous", "learning_rate": 1.0, "weights": "examples"},
         "compression": {"name": "none"},
         "local_work": {"name": "local-steps", "proximal": 0.01},
+    },
+    # as fedprox, with nobody waiting: the model is mixed with each that comes (Xie et al. 2019)
+    "fedasync": {
+        "aggregation": {"name": "mixing"},
+        "compression": {"name": "none"},
+        "local_work": {"name": "local-steps", "proximal": 0.005},
     },
     # as fedavg, with momentum at the server (Hsu et al. 2019)
     "fedavgm": {

@@ -33,6 +33,8 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "adam": ("buffered", {"count": 3, "optimizer": "adam"}),
     "stale-synchronous": ("stale-synchronous", {"bound": 1}),
     "buffered": ("buffered", {"count": 3, "staleness": "power"}),
+    "mixing": ("mixing", {}),
+    "dc-asgd": ("dc-asgd", {"adaptive": True}),
     "own": ("own", {}),
 }
 
@@ -172,7 +174,7 @@ def test_a_velocity_takes_four_bytes_an_entry() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in KINDS if kind not in ("momentum", "adam", "scaffold", "feddyn", "own")]
+    "kind", [kind for kind in KINDS if kind not in ("momentum", "adam", "scaffold", "feddyn", "dc-asgd", "own")]
 )
 def test_most_remember_nothing_but_the_model(kind: str) -> None:
     """So their checkpoints are about as small as it, however large it is, and whatever is held."""
