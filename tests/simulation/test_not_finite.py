@@ -36,7 +36,11 @@ def test_a_model_stays_finite_where_what_is_not_is_refused(
             "name": "not-finite",
             "seed": 4,
             "task": {"data": "digits", "fraction": 0.2, "model": "small", "batch_size": 5, "gradient_time": "10ms"},
-            "method": {"aggregation": aggregation, "compression": f"{name}:Compression"},
+            "method": {
+                "aggregation": aggregation,
+                "compression": f"{name}:Compression",
+                "local_work": AGGREGATIONS[aggregation].Aggregation.goes_with or "gradient-step",
+            },
             "fleet": {"edge": {"count": 3}},
             "server": {"non_finite": choice},
             "evaluation": {"every": "40 updates"},

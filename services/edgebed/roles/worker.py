@@ -246,10 +246,12 @@ class Worker:
 
     def _forget(self) -> None:
         """Forget what the server, too, has of earlier pushes: it does so now, whatever became of the last one."""
-        of_work, of_compression = self.memory or (None, None)
-        forgets_work, forgets_compression = self.forgets
-        kept = (None if forgets_work else of_work, None if forgets_compression else of_compression)
-        self.memory = None if kept == (None, None) else kept
+        if self.memory is None:
+            return
+        of_work, of_compression = (
+            None if forgets else each for each, forgets in zip(self.memory, self.forgets, strict=True)
+        )
+        self.memory = None if of_work is None and of_compression is None else (of_work, of_compression)
 
     def _ask(self, send: Send, asking: int) -> list[Effect]:
         """Send a request, and wait for the answer; only what a fault waits at is reported on the way."""
