@@ -38,26 +38,27 @@ HOLDING: tuple[Any, ...] = (
     {"preset": "softsync", "aggregation": {"count": 3}, "compression": {"name": "int8"}},
     {"preset": "fedbuff", "aggregation": {"count": 2}, "local_work": {"steps": 2}},
     {"preset": "dgc", "aggregation": {"momentum": 0.5}},
-    {"preset": "feddyn", "local_work": {"steps": 2}, "aggregation": {"quorum": 0.6, "deadline_s": 0.5}},
-    {"preset": "streaming-diloco", "local_work": {"steps": 4, "fragments": 2, "overlap": 1}},
-    {"preset": "fednova", "local_work": {"epochs": 1.0}},
     {"preset": "fedavg", "local_work": {"steps": 2}, "aggregation": {"quorum": 0.6, "deadline_s": 0.5}},
 )
 """Others, most of which hold pushes or workers for a while."""
-DOWNLINK: tuple[Any, ...] = (
-    {"preset": "sync-sgd", "downlink": {"name": "int8"}},
-    {"preset": "scaffold", "local_work": {"steps": 2}, "downlink": {"name": "int8"}},
-)
+DOWNLINK: tuple[Any, ...] = ({"preset": "sync-sgd", "downlink": {"name": "int8"}},)
 SERVED: tuple[Any, ...] = (
     *METHODS,
     *HOLDING,
     *DOWNLINK,
     {"preset": "asgd", "aggregation": {"schedule": "plateau", "patience": 0}},
-    {"preset": "fedasync", "local_work": {"steps": 2}},
-    {"preset": "dc-asgd", "aggregation": {"adaptive": True}},
     {"preset": "sync-sgd", "aggregation": {"quorum": 0.6, "deadline_s": 0.5, "momentum": 0.5}},
 )
 """All of these, and more of what a server remembers: for storms that it is in."""
+REMEMBERING: tuple[Any, ...] = (
+    {"preset": "scaffold", "local_work": {"steps": 2}, "downlink": {"name": "int8"}},
+    {"preset": "feddyn", "local_work": {"steps": 2}, "aggregation": {"quorum": 0.6, "deadline_s": 0.5}},
+    {"preset": "streaming-diloco", "local_work": {"steps": 4, "fragments": 2, "overlap": 1}},
+    {"preset": "fednova", "local_work": {"epochs": 1.0}},
+    {"preset": "fedasync", "local_work": {"steps": 2}},
+    {"preset": "dc-asgd", "aggregation": {"adaptive": True}},
+)
+"""Those whose workers or server remember more than a model."""
 SEEDS = "EDGEBED_RANDOM_FAULTS"
 
 

@@ -40,6 +40,12 @@ def test_the_books_close_with_faults_of_server_and_evaluator(simulate: Simulate,
     check_all(simulate, seeds, random_faults.SERVED, hubs=True)
 
 
+@pytest.mark.parametrize("seeds", blocks(), ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_the_books_close_with_methods_that_remember_more(simulate: Simulate, seeds: range) -> None:
+    """Control variates, drifts, fragments and the models that workers were sent, with a server that dies, too."""
+    check_all(simulate, seeds, random_faults.REMEMBERING, hubs=True)
+
+
 def check_all(simulate: Simulate, seeds: range, methods: Sequence[Any], *, hubs: bool = False) -> None:
     """Run by run."""
     for seed in seeds:
