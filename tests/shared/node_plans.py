@@ -12,7 +12,11 @@ FIELDS = {name for plan in PLANS.values() for name in plan.__struct_fields__}
 TASK = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=1, gradient_time_s=0.01)
 METHOD = Method(
     name="-",
-    parts={"aggregation": Part(name="-"), "compression": Part(name="-"), "local_work": Part(name="gradient-step")},
+    parts={
+        "aggregation": Part(name="asynchronous"),
+        "compression": Part(name="none"),
+        "local_work": Part(name="gradient-step"),
+    },
 )
 """What no test looks at that takes them from here."""
 

@@ -332,8 +332,8 @@ def _resolved(method: Method, kind: str, python_path: Sequence[str] = ()) -> tup
 
 
 def vectors_of(method: Method) -> tuple[str, ...]:
-    """Return the names of the vectors that travel, the model first; of shards, that alone."""
-    return ("theta",) if method.is_layerwise else aggregation_of(method)[0].vectors
+    """Return the names of the vectors that travel, the model first; without an aggregation, that alone."""
+    return aggregation_of(method)[0].vectors if "aggregation" in method.parts else ("theta",)
 
 
 def forgetting_of(method: Method) -> tuple[bool, bool]:

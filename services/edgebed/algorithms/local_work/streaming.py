@@ -96,8 +96,8 @@ class LocalWork(local_steps.LocalWork):
 
     @property
     def copies(self) -> float:
-        """The worker's own model before and after the steps, and the server's of before."""
-        return super().copies + 3.0
+        """The worker's own model, and the server's of before."""
+        return super().copies + 2.05
 
     def run(
         self,
