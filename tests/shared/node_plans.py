@@ -13,7 +13,7 @@ TASK = Task(model="-", inputs=one_array((1,)), outputs=2, layout=(), batch_size=
 METHOD = Method(
     name="-",
     parts={
-        "aggregation": Part(name="asynchronous"),
+        "aggregation": Part(name="synchronous"),
         "compression": Part(name="none"),
         "local_work": Part(name="gradient-step"),
     },
