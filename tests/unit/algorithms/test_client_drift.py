@@ -115,6 +115,19 @@ def test_the_control_variate_of_all_is_the_mean_of_all() -> None:
         np.testing.assert_allclose(each.server.control, mean, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("mean", ["all", "senders"])
+def test_fednova_steps_as_far_as_the_mean_worker(mean: str) -> None:
+    """Also where each entry's mean is over those who sent it, which here are all."""
+    aggregation = {"weights": "equal", "mean": mean}
+    each = fleet({"preset": "fednova", "aggregation": aggregation}, workers=2)
+    indices = np.arange(SIZE)
+    for worker, steps in (("w0", 1), ("w1", 3)):
+        way = np.full(SIZE, 0.5 * steps, np.float32)
+        each.server.push(worker, ModelUpdate(SIZE, indices, way), 0, PushInfo(steps=steps))
+
+    np.testing.assert_allclose(each.server.theta, -0.5 * 2, rtol=1e-6)
+
+
 def test_what_a_worker_of_feddyn_has_forgotten_is_in_no_drift() -> None:
     """A new life, or one whose push was lost, and the others come to the same minimum as if nothing had happened."""
     each = fleet(FEDDYN)

@@ -167,7 +167,7 @@ class Aggregation(SteppedAggregator):
             whole, indices, values = total(updates)
             divisor = self.divisor if self.weight else 1.0
             if self.config.mean == "senders" and indices is not None:
-                values, divisor = values / _senders(updates, whole)[indices], 1.0
+                values, divisor = values / _senders(updates, whole)[indices], divisor / (self.weight or 1.0)
             indices = self.descend(indices, values, divisor) if self.weight else np.zeros(0, np.int64)
         self.version += self.pushes
         applied = Applied(tuple(self.waiting), indices)
