@@ -26,7 +26,7 @@ from edgebed.running.results import Run, Trial
 from edgebed.running.run import Options, host_of, plan_checked, run_trials
 from edgebed.scenario.load import load_scenario
 
-pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: thirteen trials
+pytestmark = pytest.mark.timeout(300)  # of the first test in each runtime: all of its trials
 
 RUNTIMES = [
     pytest.param("simulation", marks=pytest.mark.simulation),

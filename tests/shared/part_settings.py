@@ -1,6 +1,5 @@
 """Settings to try a part with, made from its `Config`, so that a part that is added is tried without a word."""
 
-import contextlib
 import dataclasses
 import typing
 from collections.abc import Iterator, Mapping
@@ -13,12 +12,15 @@ NEEDED: dict[str, dict[str, Any]] = {"nesterov": {"momentum": 0.9}}
 def variants(config: type, tried: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     """The defaults; each switch turned, each choice, and each of the numbers to be `tried`, one at a time.
 
-    What a part refuses is left out, with the defaults being none of it.
+    What a part refuses by the name of a setting is left out; of its defaults that is nothing.
     """
-    config()
     for settings in _variants(config, tried):
-        with contextlib.suppress(ValueError):
+        try:
             config(**settings)
+        except ValueError as error:
+            if str(error).partition(":")[0] not in settings:
+                raise
+        else:
             yield settings
 
 

@@ -16,7 +16,7 @@ from edgebed.scenario.load import load_scenario
 SPARE = 0.1
 """Copies that may be said beside those that were seen."""
 NUMBERS: dict[str, tuple[Any, ...]] = {
-    "momentum": (0.0, 0.9), "proximal": (0.0, 0.1), "steps": (4, 5), "weight_decay": (0.1,), "clip_norm": (0.1,),
+    "momentum": (0.0, 0.9), "proximal": (0.0, 0.1), "steps": (4, 6), "weight_decay": (0.1,), "clip_norm": (0.1,),
 }  # fmt: skip
 CASES = [(name, settings) for name in LOCAL_WORKS for settings in variants(LOCAL_WORKS[name].Config, NUMBERS)]
 OWN = """
